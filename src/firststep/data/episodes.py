@@ -1,0 +1,105 @@
+"""Episodes: N-way K-shot tasks that are a pure function of their number and the settings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from firststep.data.augmentation import Augmentation
+from firststep.data.dataset import Split
+from firststep.data.draws import Draws
+from firststep.errors import FirststepError
+
+VERSION = 1
+"""Part of every episode's draws; raised if the sampling ever changes."""
+
+
+class Episode(NamedTuple):
+    """One task. Pictures are normalised float32 [n, C, H, W]; labels int64 0..ways-1, class after class."""
+
+    support_images: np.ndarray
+    support_labels: np.ndarray
+    query_images: np.ndarray
+    query_labels: np.ndarray
+
+
+class Plan(NamedTuple):
+    """Which classes and which rows of ``split.images`` an episode uses."""
+
+    classes: list[int]
+    support: np.ndarray
+    """rows [ways, shots]"""
+    query: np.ndarray
+    """rows [ways, queries]"""
+
+
+class Episodes:
+    """``episodes[i]`` is the i-th task, the same in any process, order and number of times.
+
+    It depends on the dataset's name, the split, ways, shots, queries, the seed and i, and on nothing
+    else; no global random state is read or changed. There is no last one: take as many as needed.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        *,
+        ways: int = 5,
+        shots: int = 5,
+        queries: int = 16,
+        seed: int = 0,
+        augment: Augmentation | bool = False,
+    ) -> None:
+        for option, value, least in (("ways", ways, 2), ("shots", shots, 1), ("queries", queries, 1)):
+            if value < least:
+                raise FirststepError(f"{option} must be at least {least}, not {value}")
+        where = f"{split.dataset} {split.name}"
+        if ways > len(split.classes):
+            raise FirststepError(f"{where} has {len(split.classes)} classes, too few for {ways}-way episodes")
+        need = shots + queries
+        for name, count in zip(split.classes, split.counts, strict=True):
+            if count < need:
+                wanted = f"{shots} shots + {queries} queries need {need}"
+                raise FirststepError(f"{where}: class {name!r} has {count} images, but {wanted}")
+        self.split, self.ways, self.shots, self.queries, self.seed = split, ways, shots, queries, seed
+        self.augment = Augmentation() if augment is True else (augment or None)
+        self._starts = split.starts()
+        self._support_labels = np.repeat(np.arange(ways, dtype=np.int64), shots)
+        self._query_labels = np.repeat(np.arange(ways, dtype=np.int64), queries)
+
+    def _draws(self, purpose: str, index: int) -> Draws:
+        s = self
+        return Draws(
+            purpose, VERSION, s.split.dataset, s.split.name, s.ways, s.shots, s.queries, s.seed, index
+        )
+
+    def plan(self, index: int) -> Plan:
+        """What the episode consists of, without its pixels."""
+        if index < 0:
+            raise IndexError(f"episodes are numbered from 0, not {index}")
+        draws = self._draws("episode", index)
+        classes = draws.distinct(self.ways, len(self.split.classes))
+        rows = np.array(
+            [
+                [
+                    self._starts[c] + row
+                    for row in draws.distinct(self.shots + self.queries, self.split.counts[c])
+                ]
+                for c in classes
+            ]
+        )
+        return Plan(classes, rows[:, : self.shots], rows[:, self.shots :])
+
+    def __getitem__(self, index: int) -> Episode:
+        plan = self.plan(index)
+        support = self.split.images[plan.support.ravel()]
+        query = self.split.images[plan.query.ravel()]
+        if self.augment is not None:
+            draws = self._draws("augmentation", index)
+            support = self.augment(support, draws)
+            query = self.augment(query, draws)
+        normalise = self.split.preprocessing.normalise
+        return Episode(
+            normalise(support), self._support_labels.copy(), normalise(query), self._query_labels.copy()
+        )

@@ -1,0 +1,90 @@
+"""One sample of a glyph class: a character in a random face, slightly bent, moved and re-inked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from firststep.data.draws import Draws
+from firststep.data.glyphs.outlines import Outline, outline
+from firststep.data.glyphs.raster import FRACTION, SUBPIXELS, fill, shrink, thicken
+
+
+@dataclass(frozen=True)
+class Variation:
+    """How far a sample may be from the upright, centred character; chosen by looking at sheets.
+
+    With these, the nearest neighbour in pixel space gets 5-way 1-shot right about 60 % of the time:
+    far from solved, yet a small network learns to do much better in minutes.
+    """
+
+    rotation: float = 14.0
+    """degrees either way"""
+    shear: float = 0.16
+    """horizontal shift per unit of height, either way"""
+    squeeze: float = 0.12
+    """width against height, as a factor's logarithm, either way"""
+    smallest: float = 0.56
+    """the longer side of the character, as a part of the picture's"""
+    largest: float = 0.82
+    shift: float = 0.075
+    """part of the picture's side, either way"""
+    thinnest: int = -1
+    """change of every stroke's edge, in subpixels"""
+    boldest: int = 2
+
+
+STANDARD = Variation()
+
+
+def place(shape: Outline, side: int, matrix: Sequence[float], shift: Sequence[float]) -> np.ndarray:
+    """An outline's points as raster integers: bounding box centred, longer side 1, then transformed.
+
+    ``matrix`` is (xx, xy, yx, yy) and ``shift`` (x, y), in pixels, y up.
+    """
+    low, high = shape.low, shape.high
+    longest = max(int(high[0] - low[0]), int(high[1] - low[1]))
+    unit = SUBPIXELS * FRACTION
+    # sin, cos and exp may differ in the last bit between machines: 2⁻²⁰ of a pixel is enough.
+    xx, xy, yx, yy, dx, dy = (round(value * 2**20) / 2**20 for value in (*matrix, *shift))
+    x, y = ((2 * shape.points - low - high) / (2 * longest)).T
+    right = np.rint((x * xx + y * xy + dx + side / 2) * unit)
+    down = np.rint((side / 2 - (x * yx + y * yy + dy)) * unit)
+    return np.stack([right, down], axis=1).astype(np.int64)
+
+
+def upright(character: str, face: str, side: int, size: float) -> np.ndarray:
+    """The character as it is, its longer side ``size`` of ``side`` pixels: uint8 [side, side]."""
+    shape = outline(character, face)
+    points = place(shape, side, (size, 0.0, 0.0, size), (0.0, 0.0))
+    return shrink(fill(points, shape.following, side * SUBPIXELS))
+
+
+def sample(
+    draws: Draws, forms: Sequence[tuple[str, str]], side: int, variation: Variation = STANDARD
+) -> np.ndarray:
+    """A random sample of the class with these (character, face) forms: uint8 [side, side]."""
+    character, face = forms[draws.below([len(forms)])[0]]
+    v = variation
+    angle = math.radians(draws.between(-v.rotation, v.rotation))
+    shear = draws.between(-v.shear, v.shear)
+    squeeze = math.exp(draws.between(-v.squeeze, v.squeeze) / 2)
+    size = draws.between(v.smallest, v.largest) * side
+    shift = (draws.between(-v.shift, v.shift) * side, draws.between(-v.shift, v.shift) * side)
+    cos, sin = math.cos(angle) * size, math.sin(angle) * size
+    # rotation · shear · squeeze
+    matrix = (
+        cos * squeeze,
+        (cos * shear - sin) / squeeze,
+        sin * squeeze,
+        (sin * shear + cos) / squeeze,
+    )
+    shape = outline(character, face)
+    ink = fill(place(shape, side, matrix, shift), shape.following, side * SUBPIXELS)
+    change = v.thinnest + draws.below([v.boldest - v.thinnest + 1])[0]
+    changed = thicken(ink, change)
+    # A hairline thinned to nothing would no longer be the character.
+    return shrink(changed if 2 * changed.sum() >= ink.sum() else ink)

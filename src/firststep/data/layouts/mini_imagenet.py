@@ -1,0 +1,121 @@
+"""miniImageNet: two families of pickles, class folders, or flat images with csv lists."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from firststep.data.layouts.classes import holds_classes, read_classes
+from firststep.data.layouts.labelled import check_pictures, load_dictionary, read_labelled
+from firststep.data.layouts.layout import Layout, all_or_none, split_folders
+from firststep.data.official import official
+from firststep.data.pickled import as_array, as_text
+from firststep.data.pictures import ArrayPictures, FilePictures, Pictures
+from firststep.data.source import SPLITS, Source, collect
+from firststep.errors import FirststepError
+
+CATEGORY_SPLIT = {
+    "train": "miniImageNet_category_split_train_phase_train.pickle",
+    "val": "miniImageNet_category_split_val.pickle",
+    "test": "miniImageNet_category_split_test.pickle",
+}
+
+
+def _cache_files(root: Path) -> dict[str, Path]:
+    files = {split: root / f"mini-imagenet-cache-{split}.pkl" for split in SPLITS}
+    if not files["val"].exists():
+        files["val"] = root / "mini-imagenet-cache-validation.pkl"
+    return files
+
+
+def _read_cache(root: Path) -> Source:
+    """image_data is the array of all pictures, class_dict the numbers of each class's."""
+    splits = {}
+    for split, path in _cache_files(root).items():
+        content = load_dictionary(path, "image_data", "class_dict")
+        array = as_array(content["image_data"], path)
+        check_pictures(array, len(array), path)
+        pairs: list[tuple[str, Pictures]] = []
+        for name, numbers in content["class_dict"].items():
+            rows = [int(number) for number in as_array(numbers, path)]
+            if rows and not 0 <= min(rows) <= max(rows) < len(array):
+                raise FirststepError(f"{path}: class {as_text(name)} has picture {max(rows)} of {len(array)}")
+            pairs.append((as_text(name), ArrayPictures(array, rows, str(path))))
+        splits[split] = collect(pairs)
+    return Source("mini-imagenet-cache-*.pkl, one a split", splits)
+
+
+def _read_folders(root: Path) -> Source:
+    splits, odd = {}, []
+    for split, folder in split_folders(root).items():
+        pairs, rest = read_classes([folder])
+        splits[split] = collect(pairs)
+        odd += rest
+    return Source("class folders in train/, val/ and test/", splits, odd=tuple(odd))
+
+
+def _csv_files(root: Path) -> dict[str, Path]:
+    return {split: root / f"{split}.csv" for split in SPLITS}
+
+
+def _read_csv(root: Path) -> Source:
+    splits, notes = {}, []
+    listed: set[str] = set()
+    for split, path in _csv_files(root).items():
+        files: dict[str, list[str]] = {}
+        missing = []
+        with open(path, newline="", encoding="utf-8") as lines:
+            rows = csv.DictReader(lines)
+            if not {"filename", "label"} <= set(rows.fieldnames or ()):
+                raise FirststepError(f"{path}: the first line must name the columns filename,label")
+            for row in rows:
+                picture = root / "images" / row["filename"]
+                if picture.parent != root / "images" or ".." in row["filename"]:
+                    raise FirststepError(f"{path}: {row['filename']!r} is not a file name")
+                if not picture.is_file():
+                    missing.append(row["filename"])
+                    continue
+                listed.add(row["filename"])
+                files.setdefault(row["label"], []).append(str(picture))
+        if missing:
+            notes.append(
+                f"{path.name} lists {len(missing)} files that images/ does not have, first {missing[0]}"
+            )
+        splits[split] = collect([(name, FilePictures(sorted(paths))) for name, paths in files.items()])
+    odd = [str(p) for p in sorted((root / "images").iterdir()) if p.name not in listed and p.name[0] != "."]
+    return Source(
+        "flat images/ with train.csv, val.csv, test.csv", splits, odd=tuple(odd), notes=tuple(notes)
+    )
+
+
+def _folder_parts(root: Path) -> list[Path]:
+    facts = official("mini-imagenet")
+    assert facts is not None
+    known = frozenset(name for names in facts.classes.values() for name in names)
+    folders = split_folders(root)
+    if len(folders) < len(SPLITS):
+        return []
+    return list(folders.values()) if any(holds_classes(f, known) for f in folders.values()) else []
+
+
+LAYOUTS = (
+    Layout(
+        "mini-imagenet-cache-{train,val,test}.pkl",
+        lambda root: all_or_none(*_cache_files(root).values()),
+        _read_cache,
+    ),
+    Layout(
+        "miniImageNet_category_split_{train_phase_train,val,test}.pickle",
+        lambda root: all_or_none(*(root / name for name in CATEGORY_SPLIT.values())),
+        lambda root: read_labelled(
+            {split: root / name for split, name in CATEGORY_SPLIT.items()},
+            "miniImageNet_category_split_*.pickle, one a split",
+        ),
+    ),
+    Layout(
+        "images/*.jpg with train.csv, val.csv, test.csv",
+        lambda root: all_or_none(root / "images", *_csv_files(root).values()),
+        _read_csv,
+    ),
+    Layout("{train,val,test}/<wnid>/*.jpg", _folder_parts, _read_folders),
+)

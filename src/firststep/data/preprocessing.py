@@ -1,0 +1,121 @@
+"""From any picture to the pixels a model sees: one fixed recipe, written down with every result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from firststep.errors import FirststepError
+
+VERSION = 1
+"""Raised when the same picture would come out with other pixels: caches are then made anew."""
+
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+GREY_MEAN, GREY_STD = (0.449,), (0.226,)
+# Ink is 1 and paper 0, as it is: the zeros that a convolution pads with are then paper.
+INK_MEAN, INK_STD = (0.0,), (1.0,)
+
+LARGEST_SIDE = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """How pictures become arrays: turned upright, made RGB or grey, shorter side fitted, centre cut."""
+
+    image_size: int
+    """side of the square pictures, in pixels"""
+    channels: int = 3
+    """3 for RGB, 1 for grey"""
+    ink: bool = False
+    """drawings: bright ink on black paper; a picture with a light border is turned into that"""
+
+    def __post_init__(self) -> None:
+        if not 4 <= self.image_size <= LARGEST_SIDE:
+            raise FirststepError(f"image size {self.image_size} is not in 4..{LARGEST_SIDE}")
+        if self.channels not in (1, 3) or (self.ink and self.channels != 1):
+            raise FirststepError(f"channels must be 1 (grey) or 3 (RGB), not {self.channels}")
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        return INK_MEAN if self.ink else (GREY_MEAN if self.channels == 1 else IMAGENET_MEAN)
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        return INK_STD if self.ink else (GREY_STD if self.channels == 1 else IMAGENET_STD)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values for fingerprints and result files; ``Preprocessing(**fields)`` reads them back."""
+        return asdict(self)
+
+    def pixels(self, picture: Image.Image) -> np.ndarray:
+        """uint8 [image_size, image_size, channels]."""
+        upright = ImageOps.exif_transpose(picture)
+        plain = _plain(upright, "L" if self.channels == 1 else "RGB")
+        size = (self.image_size, self.image_size)
+        if plain.size != size:
+            plain = ImageOps.fit(plain, size, method=Image.Resampling.BILINEAR)
+        array = np.array(plain, dtype=np.uint8).reshape(*size, self.channels)
+        if self.ink and _border_is_light(array):
+            array = 255 - array
+        return array
+
+    def normalise(self, pixels: np.ndarray) -> np.ndarray:
+        """uint8 [..., H, W, C] to float32 [..., C, H, W]: (pixel / 255 - mean) / std."""
+        scale = np.array([1 / (255 * s) for s in self.std], dtype=np.float32)
+        offset = np.array([-m / s for m, s in zip(self.mean, self.std, strict=True)], dtype=np.float32)
+        planes = np.moveaxis(pixels, -1, -3)
+        normalised = np.empty(planes.shape, dtype=np.float32)
+        np.multiply(planes, scale[:, None, None], out=normalised)
+        normalised += offset[:, None, None]
+        return normalised
+
+
+def _plain(picture: Image.Image, mode: str) -> Image.Image:
+    """Any of Pillow's modes to "L" or "RGB" with what a viewer would show."""
+    if picture.mode.startswith("I"):  # 16-bit grey: Pillow's own conversion would clip, not scale
+        deep = np.asarray(picture).astype(np.int64)
+        picture = Image.fromarray(np.clip(deep // 257, 0, 255).astype(np.uint8))
+    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
+        see_through = picture.convert("RGBA")
+        paper = Image.new("RGBA", see_through.size, "white")
+        picture = Image.alpha_composite(paper, see_through)
+    # Palette and CMYK pictures hold colours; grey is the luma of those.
+    if picture.mode not in ("L", "1", "RGB"):
+        picture = picture.convert("RGB")
+    return picture.convert(mode)
+
+
+def _border_is_light(array: np.ndarray) -> bool:
+    border = np.concatenate([array[0], array[-1], array[:, 0], array[:, -1]])
+    return bool(np.median(border) > 127)
+
+
+def decode(picture: Path | str | Any, name: str, preprocessing: Preprocessing) -> np.ndarray:
+    """Pixels of a picture file (path or binary stream); ``name`` is what an error calls it."""
+    try:
+        with Image.open(picture) as opened:
+            opened.load()
+            return preprocessing.pixels(opened)
+    except UnidentifiedImageError:
+        raise FirststepError(f"{name} is not a picture that Pillow can read") from None
+    except FileNotFoundError:
+        raise FirststepError(f"{name} does not exist") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        # Pillow says SyntaxError for a broken PNG and ValueError for a broken header.
+        raise FirststepError(f"{name} is a broken picture ({error})") from None
+
+
+def load_picture(path: Path | str, image_size: int, channels: int = 3, *, ink: bool = False) -> np.ndarray:
+    """Any picture file as a dataset would hold it: uint8 [image_size, image_size, channels].
+
+    ``Preprocessing.normalise`` makes it a model's input; ``dataset.preprocessing`` has the same
+    settings as the data a model was trained on.
+    """
+    preprocessing = Preprocessing(image_size=image_size, channels=channels, ink=ink)
+    if Path(path).is_dir():
+        raise FirststepError(f"{path} is a folder, not a picture")
+    return decode(Path(path), str(path), preprocessing)
