@@ -1,7 +1,7 @@
 """The data room: datasets in every layout people have, cached pixels, and seeded episodes."""
 
 from firststep.data.augmentation import Augmentation
-from firststep.data.dataset import Dataset, Split, open_dataset
+from firststep.data.dataset import Dataset, DifferentError, Split, open_dataset
 from firststep.data.episodes import Episode, Episodes, Plan
 from firststep.data.preprocessing import Preprocessing, load_picture
 from firststep.data.registry import ENTRIES
@@ -14,6 +14,7 @@ __all__ = [
     "DATASETS",
     "Augmentation",
     "Dataset",
+    "DifferentError",
     "Episode",
     "Episodes",
     "Plan",

@@ -205,12 +205,22 @@ def fingerprint(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
+class DifferentError(FirststepError):
+    """Data that is not the official data; ``lines`` says everything in which it differs."""
+
+    def __init__(self, message: str, lines: list[str]) -> None:
+        super().__init__(message)
+        self.lines = lines
+
+
 def _refuse_faulty(name: str, record: dict[str, Any], skip_broken: bool, partial: bool) -> None:
     if record["differences"] and not partial:
         lines = record["differences"]
         more = f" (and {len(lines) - 1} more such differences)" if len(lines) > 1 else ""
-        raise FirststepError(
-            f"{name} differs from the official data: {lines[0]}{more}; to use it as it is pass --partial"
+        raise DifferentError(
+            f"{name} ({record['layout']}) differs from the official data: {lines[0]}{more}; "
+            "to use it as it is pass --partial",
+            lines,
         )
     if record["broken"] and not skip_broken:
         raise FirststepError(

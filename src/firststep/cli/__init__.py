@@ -1,0 +1,82 @@
+"""The command line: ``firststep COMMAND ...``. Thin: arguments in, one library call, output.
+
+Each command is one file here with a function of the same name, whose signature is the command's
+options and whose docstring is its help. A command's file is imported only when it is called.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+
+from firststep.errors import FirststepError
+
+COMMANDS: dict[str, str] = {
+    "data": "look at a dataset, check it and build its cache; `firststep data list` shows all",
+}
+"""What each command does, in a line; its function lives in ``firststep.cli.<command>``."""
+
+DESCRIPTION = "Few-shot learners that are good from the first gradient step."
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return the exit status: 0 done, 2 bad input, 130 interrupted."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    try:
+        return _run(arguments)
+    except FirststepError as error:
+        if debug:
+            raise
+        print(f"firststep: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("firststep: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader, say `head`, has gone: nothing is wrong. Python must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_overview(), file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    command, *rest = arguments
+    if command == "--version":
+        from importlib.metadata import version
+
+        print(f"firststep {version('firststep')}")
+        return 0
+    if command not in COMMANDS:
+        near = difflib.get_close_matches(command, COMMANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(COMMANDS)}"
+        raise FirststepError(f"unknown command {command!r}; {hint}")
+
+    import tyro
+
+    function = getattr(importlib.import_module(f"firststep.cli.{command}"), command)
+    try:
+        tyro.cli(function, prog=f"firststep {command}", args=rest)
+    except SystemExit as exit_:  # tyro's way of saying that help was shown (0) or arguments are wrong (2)
+        return exit_.code if isinstance(exit_.code, int) else 2
+    return 0
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    return "\n".join(
+        [
+            DESCRIPTION,
+            "",
+            "usage: firststep COMMAND [--help] [--debug] ...",
+            "",
+            *(f"  {name:{width}}  {what}" for name, what in COMMANDS.items()),
+            "",
+            "--help after a command explains it; --debug shows where an error came from; --version.",
+        ]
+    )

@@ -1,0 +1,88 @@
+"""``firststep data``: what a dataset on disk is, whether it is complete, and how it looks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from firststep.errors import FirststepError
+
+
+def data(
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")],
+    path: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PATH]")] = None,
+    /,
+    *,
+    size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None,
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    channels: Annotated[Literal[1, 3] | None, tyro.conf.arg(metavar="1|3")] = None,
+    rotations: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    download: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    skip_broken: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    partial: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    cache: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+    sheet: Annotated[Path | None, tyro.conf.arg(metavar="FILE.png")] = None,
+    classes_sheet: Annotated[Path | None, tyro.conf.arg(metavar="FILE.png")] = None,
+    split: Literal["train", "val", "test"] = "train",
+    episode: Annotated[int, tyro.conf.arg(metavar="INT")] = 0,
+) -> None:
+    """Look at a dataset: say what was found, check it, build its cache, draw a contact sheet.
+
+    Args:
+        name: glyphs, omniglot, cifar-fs, fc100, mini-imagenet, tiered-imagenet, cub or folder;
+            or "list" to show what each of them is and where it comes from.
+        path: The folder or archive that holds it. Not needed for glyphs.
+        size: Side of the pictures in pixels; the dataset's usual size if left out.
+        seed: glyphs: of the drawing. folder: of the split, where the folders have none.
+        channels: folder: 3 for RGB (default), 1 for grey.
+        rotations: omniglot: quarter turns as extra classes.
+        download: First fetch the official files into PATH (omniglot, cifar-fs, fc100).
+        skip_broken: Leave out pictures that cannot be decoded, and count them.
+        partial: Accept data that differs from the official classes and counts.
+        cache: Folder for the cache, instead of beside the data or the user's cache folder.
+        sheet: PNG file for the contact sheet of an episode; in the cache if left out.
+        classes_sheet: PNG file for a contact sheet of classes, one a row.
+        split: Split that the sheets show.
+        episode: Number of the episode that the sheet shows.
+    """
+    from firststep.cli import found
+
+    if name == "list":
+        if path is not None:
+            raise FirststepError("`firststep data list` takes no path")
+        found.print_registry()
+        return
+    from firststep.cli.progress import progress_bar
+    from firststep.data import DifferentError, open_dataset
+    from firststep.data.download import download as fetch
+    from firststep.data.registry import entry
+
+    try:
+        with progress_bar() as progress:
+            if download:
+                if path is None:
+                    raise FirststepError("--download needs a folder to put the files in: give it as PATH")
+                fetch(entry(name), path, progress)
+            dataset = open_dataset(
+                name,
+                path,
+                image_size=size,
+                channels=channels,
+                seed=seed,
+                rotations=rotations,
+                skip_broken=skip_broken,
+                partial=partial,
+                cache_folder=cache,
+                progress=progress,
+            )
+    except DifferentError as error:
+        print("\n".join(error.lines), file=sys.stderr)
+        raise
+    found.print_dataset(dataset)
+    shown = dataset.split(split)
+    found.draw_episode(shown, episode, sheet or dataset.folder / f"{split}-episode-{episode}.png")
+    if classes_sheet is not None:
+        found.draw_classes(shown, classes_sheet)

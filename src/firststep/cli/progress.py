@@ -1,0 +1,33 @@
+"""A progress bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Gives a function of (what, done, total); on standard error, so that output stays clean."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        said: set[str] = set()
+
+        def say(what: str, done: int, total: int) -> None:
+            if what not in said:
+                said.add(what)
+                console.print(f"{what} ...", highlight=False)
+
+        yield say
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("")
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total or None)
+
+        yield show
