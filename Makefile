@@ -1,0 +1,41 @@
+# Everything a newcomer needs: `make demo` and `make test` set up what they use, then run.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# One thread a test process: the processes share the cores, and threads would only fight over them.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: help setup demo test lint types pytest clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+# The environment is rebuilt only when the declared dependencies change.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "firststep needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12 ..." % v[:2] or 0)'
+	@echo "Setting up $(VENV) (once; PyTorch is large, this takes a minute or two) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(READY)  ## create the virtual environment in .venv
+
+demo: $(READY)  ## meta-train with and without conditioning on toy tasks, ending in a table and a picture
+	@$(BIN)/python examples/own_loop.py
+
+test: lint types pytest  ## lint, type-check and run the tests
+
+lint: $(READY)
+	@$(BIN)/ruff check src tests examples
+	@$(BIN)/ruff format --check --quiet src tests examples
+
+types: $(READY)
+	@$(BIN)/mypy
+
+pytest: $(READY)
+	@$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto
+
+clean:  ## remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,66 @@
+"""The Gram matrix of a learner on a support set, for any parameter subset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from torch import Tensor
+
+from firststep.conditioning import classifier_gram, cross_entropy_residuals, jacobian_gram
+from firststep.learner import Learner, Output
+
+
+def support_gram(
+    learner: Learner,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    params: Mapping[str, Tensor] | None = None,
+    subset: str | Iterable[str] = "cls",
+    output: Output | None = None,
+    chunk_size: int | None = None,
+    check_finite: bool = True,
+) -> Tensor:
+    """G = J Jᵀ of the residuals of these images with respect to a parameter subset, float64 [n, n].
+
+    The classifier's part is taken in closed form, anything else from vector-Jacobian products, and the two
+    are added: G is a sum over parameters. Differentiable in ``params``.
+
+    Args:
+        learner: the network.
+        images: the support set.
+        labels: its labels, 0..ways-1.
+        params: the network's parameters; default the module's own.
+        subset: as :meth:`Learner.subset` takes it.
+        output: ``learner(params, images)`` if it is known already.
+        chunk_size: rows of J computed at once; default as many as fit in half a gigabyte.
+        check_finite: refuse NaN and infinities; reading the values makes a GPU wait.
+    """
+    params = learner.params() if params is None else params
+    names = learner.subset(subset)
+    classifier = learner.subset("cls")
+    # Only the whole weight has the closed form: with or without the bias.
+    weight, *bias = classifier
+    parts: list[Tensor] = []
+    rest = [name for name in names if name not in classifier]
+    if weight in names:
+        output = learner(params, images) if output is None else output
+        with_bias = any(name in names for name in bias)
+        parts.append(
+            classifier_gram(output.features, output.logits, labels, with_bias, check_finite=check_finite)
+        )
+    else:
+        rest += [name for name in bias if name in names]
+    if rest:
+        parts.append(
+            jacobian_gram(
+                lambda p: cross_entropy_residuals(
+                    learner(p, images).logits, labels, check_finite=check_finite
+                ),
+                params,
+                wrt=rest,
+                chunk_size=chunk_size,
+                check_finite=check_finite,
+            )
+        )
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]

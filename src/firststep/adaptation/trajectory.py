@@ -1,0 +1,83 @@
+"""The trajectory θ(0)..θ(K) of inner steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from torch import Tensor
+
+from firststep.adaptation.step import Seen, inner_step
+from firststep.learner import Learner, Params
+from firststep.rules import Rule
+
+
+class Trajectory(NamedTuple):
+    params: list[Params]
+    """θ(0)..θ(K): one more than there are steps."""
+    seen: list[Seen]
+    """What each step saw at the parameters before it: stages 0..K-1."""
+
+    @property
+    def adapted(self) -> Params:
+        return self.params[-1]
+
+
+def adapt(
+    learner: Learner,
+    rule: Rule,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    steps: int = 5,
+    params: Mapping[str, Tensor] | None = None,
+    own: Mapping[str, Tensor] | None = None,
+    subset: str | Iterable[str] | None = None,
+    create_graph: bool = False,
+) -> Trajectory:
+    """Adapt to a support set in ``steps`` inner steps and keep all the parameters on the way.
+
+    Without ``create_graph`` it holds no graph and no activations: only K+1 parameter dicts.
+
+    Args:
+        learner: the network.
+        rule: the update rule.
+        images: the support set.
+        labels: its labels, 0..ways-1.
+        steps: how many.
+        params: the initial parameters θ(0); default the module's own.
+        own: the rule's own parameters; default as ``rule.init`` makes them.
+        subset: also give the Gram matrix for this parameter subset at every stage 0..K-1.
+        create_graph: keep the whole trajectory differentiable in ``params`` and ``own``.
+    """
+    if steps < 0:
+        raise ValueError(f"steps must not be negative, it is {steps}")
+    start = learner.params() if params is None else dict(params)
+    own = rule.init(learner, start) if own is None else own
+    trajectory = Trajectory([start], [])
+    walker = walk(learner, rule, start, own, images, labels, subset=subset, create_graph=create_graph)
+    for _ in range(steps):
+        new, seen = next(walker)
+        trajectory.params.append(new)
+        trajectory.seen.append(seen)
+    return trajectory
+
+
+def walk(
+    learner: Learner,
+    rule: Rule,
+    params: Mapping[str, Tensor],
+    own: Mapping[str, Tensor],
+    images: Tensor,
+    labels: Tensor,
+    *,
+    subset: str | Iterable[str] | None = None,
+    create_graph: bool = False,
+) -> Iterator[tuple[Params, Seen]]:
+    """Inner steps without end, one at a time: for walks too long to keep."""
+    current = dict(params)
+    while True:
+        current, seen = inner_step(
+            learner, rule, current, own, images, labels, subset=subset, create_graph=create_graph
+        )
+        yield current, seen

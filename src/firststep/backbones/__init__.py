@@ -1,0 +1,8 @@
+"""Networks for few-shot classification: ordinary modules with ``features`` and a linear ``classifier``."""
+
+from firststep.backbones.conv import Conv
+from firststep.backbones.norm import BatchStatisticsNorm
+from firststep.backbones.registry import BACKBONES, Backbone, build_backbone
+from firststep.backbones.resnet import ResNet
+
+__all__ = ["BACKBONES", "Backbone", "BatchStatisticsNorm", "Conv", "ResNet", "build_backbone"]

@@ -1,0 +1,80 @@
+"""Conv4 and Conv6: the four- and six-block convolutional networks of few-shot learning."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from firststep.backbones.initialise import convolution, initialise, linear
+from firststep.backbones.norm import BatchStatisticsNorm
+
+POOLED_BLOCKS = 4  # only the first four blocks halve the image
+
+
+class ConvBlock(nn.Module):
+    """3x3 convolution, batch norm, ReLU and, where pooled, 2x2 max-pool."""
+
+    def __init__(self, in_channels: int, out_channels: int, pool: bool) -> None:
+        super().__init__()
+        self.conv = convolution(in_channels, out_channels, 3, padding=1, bias=True)
+        self.norm = BatchStatisticsNorm(out_channels)
+        self.pool = pool
+
+    def forward(self, images: Tensor) -> Tensor:
+        images = self.norm(self.conv(images))
+        # ReLU is monotone, so pooling first is the same function for a quarter of the work.
+        return F.relu(F.max_pool2d(images, 2) if self.pool else images)
+
+
+class Conv(nn.Module):
+    """``depth`` convolution blocks and a linear classifier on the flattened features.
+
+    Args:
+        depth: number of blocks; 4 and 6 are the paper's.
+        filters: channels of every block.
+        ways: number of classes.
+        image_size: height and width of the (square) images, at least 16.
+        channels: of the images.
+        generator: source of the initial values; default a generator with seed 0.
+    """
+
+    # What the parameter subsets `emb` and `ebn` mean here: see firststep.learner.
+    embedding: str
+    embedding_norm: str
+
+    def __init__(
+        self,
+        depth: int = 4,
+        *,
+        filters: int = 64,
+        ways: int = 5,
+        image_size: int = 84,
+        channels: int = 3,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if depth < 1:
+            raise ValueError(f"depth must be at least 1, not {depth}")
+        final_size = image_size // 2 ** min(depth, POOLED_BLOCKS)
+        if final_size < 1:
+            raise ValueError(
+                f"image_size must be at least {2 ** min(depth, POOLED_BLOCKS)} for {depth} blocks, "
+                f"because the first {POOLED_BLOCKS} each halve it; it is {image_size}"
+            )
+        self.blocks = nn.Sequential(
+            *(
+                ConvBlock(channels if i == 0 else filters, filters, pool=i < POOLED_BLOCKS)
+                for i in range(depth)
+            )
+        )
+        self.classifier = linear(filters * final_size**2, ways)
+        self.embedding = f"blocks.{depth - 1}.conv"
+        self.embedding_norm = f"blocks.{depth - 1}.norm"
+        initialise(self, generator)
+
+    def features(self, images: Tensor) -> Tensor:
+        return self.blocks(images).flatten(1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.classifier(self.features(images))

@@ -1,0 +1,32 @@
+"""The conditioning loss in one call."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from firststep.conditioning.classifier import classifier_gram
+from firststep.conditioning.spectrum import log_eigenvalue_variance
+
+
+def conditioning_loss(
+    features: Tensor, logits: Tensor, labels: Tensor, *, bias: bool = True, check_finite: bool = True
+) -> Tensor:
+    """Variance of the log-eigenvalues of the classifier's Gram matrix, float64 [...].
+
+    Add ``gamma * conditioning_loss(...)`` of the *support* set, at the parameters before each inner step,
+    to the outer loss of your own MAML loop, averaged over the steps (the paper uses gamma = 1)::
+
+        features = body(support_images)
+        logits = classifier(features)
+        outer_loss = outer_loss + gamma / steps * conditioning_loss(features, logits, support_labels)
+
+    Args:
+        features: the linear classifier's input on the support set, [..., n, d].
+        logits: its output, [..., n, classes].
+        labels: integers [..., n].
+        bias: whether the classifier's bias is among the constrained parameters.
+        check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait,
+            and is impossible inside ``torch.vmap``.
+    """
+    gram = classifier_gram(features, logits, labels, bias, check_finite=check_finite)
+    return log_eigenvalue_variance(gram, check_finite=False)

@@ -1,0 +1,108 @@
+"""The meta-gradient of a batch of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from firststep.learner import Learner, Params
+from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.result import MetaGradientResult
+from firststep.metagradient.stepwise import Stepwise
+from firststep.metagradient.unrolled import Unrolled
+from firststep.rules import Rule
+from firststep.task import Task
+
+ENGINES = ("stepwise", "unrolled")
+
+
+class MetaGradient:
+    """The exact gradient of Σ_tasks [query loss at θ(K) + γ Σ_k w_k c(G(θ(k-1)))].
+
+    Build it once and call it with every meta-batch: compiled functions are kept.
+
+    Args:
+        learner: the network.
+        rule: the update rule of the inner loop.
+        steps: inner steps K.
+        conditioning: the conditioning term; None for none.
+        engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big graph.
+        compile: compile the step and its pull-back (stepwise only): about a minute at the first call with
+            a new shape, then about twice as fast on a CPU.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        rule: Rule,
+        *,
+        steps: int = 5,
+        conditioning: Conditioning | None = None,
+        engine: str = "stepwise",
+        compile: bool = False,
+    ) -> None:
+        if steps < 1:
+            raise ValueError(f"steps must be at least 1, it is {steps}")
+        if engine not in ENGINES:
+            raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+        if compile and engine == "unrolled":
+            raise ValueError("compile works with engine='stepwise' only: the unrolled graph is too large")
+        if conditioning is not None:
+            conditioning.weights(steps)  # refuses a wrong number of them
+            learner.subset(conditioning.subset)  # and parameters that are not there
+            if conditioning.weight == 0:
+                conditioning = None
+        learner.subset(rule.moves)
+        self._task = (
+            Stepwise(learner, rule, steps, conditioning, compile)
+            if engine == "stepwise"
+            else Unrolled(learner, rule, steps, conditioning)
+        )
+        self.gamma = conditioning.weight if conditioning else 0.0
+
+    def __call__(self, params: Params, own: Params, tasks: Sequence[Task]) -> MetaGradientResult:
+        """The gradient summed over ``tasks``, at θ(0) = ``params`` and the rule's parameters ``own``."""
+        if not tasks:
+            raise ValueError("tasks must not be empty")
+        total_params: Params = {}
+        total_own: Params = {}
+        reports = []
+        for task in tasks:
+            for_params, for_own, report = self._task(params, own, task)
+            total_params = _add(total_params, for_params)
+            total_own = _add(total_own, for_own)
+            reports.append(report)
+        losses: list[Tensor] = [r.query_loss.double() + self.gamma * r.conditioning for r in reports]
+        return MetaGradientResult(
+            params=total_params, own=total_own, loss=torch.stack(losses).sum(), tasks=reports
+        )
+
+
+def _add(total: Params, new: Params) -> Params:
+    return {name: total[name] + value for name, value in new.items()} if total else dict(new)
+
+
+def meta_gradient(
+    learner: Learner,
+    rule: Rule,
+    tasks: Sequence[Task],
+    *,
+    params: Mapping[str, Tensor] | None = None,
+    own: Mapping[str, Tensor] | None = None,
+    steps: int = 5,
+    conditioning: Conditioning | None = None,
+    engine: str = "stepwise",
+    compile: bool = False,
+) -> MetaGradientResult:
+    """One call of :class:`MetaGradient`, which explains the arguments.
+
+    ``params`` default to the module's own and ``own`` to what ``rule.init`` makes.
+    """
+    theta = learner.params() if params is None else dict(params)
+    mine = rule.init(learner, theta) if own is None else dict(own)
+    compute = MetaGradient(
+        learner, rule, steps=steps, conditioning=conditioning, engine=engine, compile=compile
+    )
+    return compute(theta, mine, tasks)

@@ -1,0 +1,52 @@
+"""The conditioning term of the outer loss: which parameters, which loss, which weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from firststep.conditioning import log_condition_number, log_eigenvalue_variance
+
+CONDITIONING_LOSSES: dict[str, Callable[..., Tensor]] = {
+    "variance": log_eigenvalue_variance,
+    "log-kappa": log_condition_number,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditioning:
+    """γ Σ_k w_k c(G(θ(k-1))), added to each task's query loss."""
+
+    subset: str | tuple[str, ...] = "cls"
+    """The constrained parameters ψ, as :meth:`firststep.Learner.subset` takes them."""
+    weight: float = 1.0
+    """γ."""
+    loss: str = "variance"
+    """``variance`` of the log-eigenvalues, the paper's; or ``log-kappa``, its ablation."""
+    step_weights: tuple[float, ...] | None = None
+    """w_1..w_K, one for each inner step; default 1/K each."""
+
+    def __post_init__(self) -> None:
+        if self.loss not in CONDITIONING_LOSSES:
+            raise ValueError(
+                f"unknown conditioning loss {self.loss!r}; there are {', '.join(CONDITIONING_LOSSES)}"
+            )
+        if not math.isfinite(self.weight) or self.weight < 0:
+            raise ValueError(f"weight (γ) must be a number >= 0, not {self.weight}")
+
+    def stage_loss(self, gram: Tensor) -> Tensor:
+        """c(G) of one stage, float64."""
+        return CONDITIONING_LOSSES[self.loss](gram, check_finite=False)
+
+    def weights(self, steps: int) -> tuple[float, ...]:
+        """w_1..w_K."""
+        if self.step_weights is None:
+            return (1 / steps,) * steps if steps else ()
+        if len(self.step_weights) != steps:
+            raise ValueError(
+                f"step_weights must be one weight for each of the {steps} steps, not {len(self.step_weights)}"
+            )
+        return self.step_weights

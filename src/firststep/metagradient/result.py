@@ -1,0 +1,57 @@
+"""What a meta-gradient computation gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from firststep.conditioning import classifier_gram, condition_number
+from firststep.learner import Params
+
+
+class TaskReport(NamedTuple):
+    """What was seen on one task; detached tensors."""
+
+    query_loss: Tensor
+    query_accuracy: Tensor
+    conditioning: Tensor
+    """Σ_k w_k c(G(θ(k-1))), without γ; 0 where nothing is constrained."""
+    condition_numbers: Tensor
+    """λ_max/λ_min at stages 0..K-1, of the constrained subset, or of the classifier if none is."""
+    support_losses: Tensor
+    """At stages 0..K-1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaGradientResult:
+    """The gradient of the summed outer loss, and a report for each task."""
+
+    params: Params
+    """With respect to the initial parameters θ(0)."""
+    own: Params
+    """With respect to the update rule's own parameters."""
+    loss: Tensor
+    """Σ_tasks [query loss + γ · conditioning]."""
+    tasks: list[TaskReport]
+
+
+@torch.no_grad()
+def stage_condition_numbers(
+    grams: list[Tensor | None], features: list[Tensor], logits: list[Tensor], labels: Tensor
+) -> Tensor:
+    """Of the constrained subset where its Gram matrices are there, otherwise of the classifier."""
+    if not logits:
+        return torch.zeros(0, dtype=torch.float64, device=labels.device)
+    if grams[0] is not None:
+        stacked = torch.stack([gram for gram in grams if gram is not None])
+    else:
+        stacked = classifier_gram(
+            torch.stack(features),
+            torch.stack(logits),
+            labels.expand(len(logits), -1),
+            check_finite=False,
+        )
+    return condition_number(stacked, check_finite=False)

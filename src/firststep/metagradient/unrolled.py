@@ -1,0 +1,75 @@
+"""The meta-gradient by one big autograd graph over all steps: simple, and as large as K is long.
+
+It is the reference that the stepwise form is tested against, and an option for the curious.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from firststep.adaptation import adapt
+from firststep.learner import Learner, Params
+from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.result import TaskReport, stage_condition_numbers
+from firststep.rules import Rule
+from firststep.task import Task
+
+
+class Unrolled:
+    def __init__(self, learner: Learner, rule: Rule, steps: int, conditioning: Conditioning | None) -> None:
+        self.learner = learner
+        self.rule = rule
+        self.steps = steps
+        self.conditioning = conditioning
+
+    def __call__(self, params: Params, own: Params, task: Task) -> tuple[Params, Params, TaskReport]:
+        theta = {name: value.detach().requires_grad_() for name, value in params.items()}
+        mine = {name: value.detach().requires_grad_() for name, value in own.items()}
+        conditioning = self.conditioning
+        with torch.enable_grad():
+            trajectory = adapt(
+                self.learner,
+                self.rule,
+                task.support_images,
+                task.support_labels,
+                steps=self.steps,
+                params=theta,
+                own=mine,
+                subset=conditioning.subset if conditioning else None,
+                create_graph=True,
+            )
+            logits = self.learner(trajectory.adapted, task.query_images).logits
+            query_loss = F.cross_entropy(logits, task.query_labels)
+            loss: Tensor = query_loss
+            penalty = torch.zeros((), dtype=torch.float64, device=query_loss.device)
+            if conditioning:
+                for weight, seen in zip(conditioning.weights(self.steps), trajectory.seen, strict=True):
+                    assert seen.gram is not None
+                    penalty = penalty + weight * conditioning.stage_loss(seen.gram)
+                loss = loss + conditioning.weight * penalty
+            leaves = [*theta.values(), *mine.values()]
+            grads = torch.autograd.grad(loss, leaves, materialize_grads=True)
+        seen_stages = trajectory.seen
+        report = TaskReport(
+            query_loss=query_loss.detach(),
+            query_accuracy=(logits.argmax(-1) == task.query_labels).double().mean(),
+            conditioning=penalty.detach(),
+            condition_numbers=stage_condition_numbers(
+                [seen.gram for seen in seen_stages],
+                [seen.features for seen in seen_stages],
+                [seen.logits for seen in seen_stages],
+                task.support_labels,
+            ),
+            support_losses=_stack([seen.loss.detach() for seen in seen_stages], like=query_loss),
+        )
+        return (
+            dict(zip(theta, grads, strict=False)),
+            dict(zip(mine, grads[len(theta) :], strict=True)),
+            report,
+        )
+
+
+def _stack(values: list[Tensor], like: Tensor) -> Tensor:
+    return torch.stack(values) if values else like.new_zeros(0)

@@ -1,0 +1,32 @@
+"""Peak memory of a fresh process: flat in the number of steps for the stepwise engine only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import resource, sys
+import torch
+from firststep import Conditioning, Learner, Task, build_backbone, maml, meta_gradient
+torch.set_num_threads(1)
+engine, steps = sys.argv[1], int(sys.argv[2])
+g = torch.Generator().manual_seed(0)
+learner = Learner(build_backbone("conv4", filters=32, image_size=84))
+task = Task(
+    torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
+    torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
+)
+meta_gradient(learner, maml(), [task], steps=steps, conditioning=Conditioning(), engine=engine)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def peak(engine: str, steps: int) -> int:
+    command = [sys.executable, "-c", PROGRAM, engine, str(steps)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def test_stepwise_memory_does_not_grow_with_the_steps_and_unrolled_does() -> None:
+    assert peak("stepwise", 20) <= 1.15 * peak("stepwise", 5)
+    assert peak("unrolled", 20) > 1.5 * peak("unrolled", 5)

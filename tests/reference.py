@@ -1,0 +1,91 @@
+"""Slow, independent references in plain autograd: dense Jacobians and an unrolled inner loop.
+
+Nothing here calls firststep's own mathematics, so that agreement means something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+Params = dict[str, Tensor]
+
+
+def naive_residuals(logits: Tensor, labels: Tensor) -> Tensor:
+    return (F.cross_entropy(logits, labels, reduction="none") / len(labels)).sqrt()
+
+
+def dense_gram(residuals: Callable[[Params], Tensor], params: Params, psi: Sequence[str]) -> Tensor:
+    """J Jᵀ with J from one backward pass per residual, all of it held, differentiable."""
+    # Partial derivatives at this point: a parameter that did not move is also an ancestor of those that did,
+    # through the earlier steps, and that path must not count. So differentiate by fresh copies.
+    params = {name: value.clone() for name, value in params.items()}
+    leaves = [params[name] for name in psi]
+    vector = residuals(params)
+    rows = []
+    for entry in vector:
+        grads = torch.autograd.grad(entry, leaves, create_graph=True, allow_unused=True)
+        rows.append(
+            torch.cat(
+                [
+                    torch.zeros(p.numel(), dtype=p.dtype) if g is None else g.reshape(-1)
+                    for g, p in zip(grads, leaves, strict=True)
+                ]
+            )
+        )
+    jacobian = torch.stack(rows)
+    return jacobian @ jacobian.T
+
+
+def log_variance(gram: Tensor) -> Tensor:
+    """Var(log10 λ), for a matrix of full rank."""
+    return torch.linalg.eigvalsh(gram).log10().var(correction=0)
+
+
+def unrolled_meta_gradient(
+    module: nn.Module,
+    task: tuple[Tensor, Tensor, Tensor, Tensor],
+    *,
+    steps: int,
+    rate: float,
+    moving: Sequence[str],
+    psi: Sequence[str],
+    gamma: float,
+    first_order: bool = False,
+    stage_loss: Callable[[Tensor], Tensor] = log_variance,
+    step_weights: Sequence[float] | None = None,
+) -> tuple[Tensor, Params]:
+    """Outer loss of one task and its gradient, by one graph over all steps."""
+    support, support_labels, query, query_labels = task
+    start = {name: p.detach().clone().requires_grad_() for name, p in module.named_parameters()}
+    weights = step_weights or [1 / steps] * steps
+    theta, penalty = dict(start), torch.zeros((), dtype=torch.float64)
+    for k in range(steps):
+        if gamma:
+            gram = dense_gram(
+                lambda p: naive_residuals(functional_call(module, p, (support,)), support_labels), theta, psi
+            )
+            penalty = penalty + weights[k] * stage_loss(gram)
+        loss = F.cross_entropy(functional_call(module, theta, (support,)), support_labels)
+        grads = torch.autograd.grad(loss, [theta[name] for name in moving], create_graph=True)
+        if first_order:
+            grads = tuple(grad.detach() for grad in grads)
+        theta = theta | {name: theta[name] - rate * g for name, g in zip(moving, grads, strict=True)}
+    total = F.cross_entropy(functional_call(module, theta, (query,)), query_labels) + gamma * penalty
+    grads = torch.autograd.grad(total, list(start.values()), allow_unused=True, materialize_grads=True)
+    return total.detach(), dict(zip(start, grads, strict=True))
+
+
+def relative_error(got: Tensor, expected: Tensor) -> float:
+    return ((got - expected).norm() / expected.norm().clamp_min(1e-12)).item()
+
+
+def total_error(got: Params, expected: Params) -> float:
+    """Relative error of all gradients as one long vector: entries that are exactly 0 do not distort it."""
+    assert got.keys() == expected.keys()
+    difference = torch.cat([(got[name] - expected[name]).reshape(-1) for name in expected])
+    return (difference.norm() / torch.cat([e.reshape(-1) for e in expected.values()]).norm()).item()
