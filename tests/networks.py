@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from firststep import Task, build_backbone
+from firststep import Learner, Method, Task, build_backbone
 from firststep.backbones import BatchStatisticsNorm
 from firststep.backbones.initialise import initialise
 from firststep.backbones.resnet import SimpleBlock
@@ -55,6 +55,16 @@ class OwnNetwork(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         maps = torch.tanh(self.stem_norm(self.stem(images - self.centre)))
         return self.head["out"](self.head["norm"](maps.mean((2, 3))))
+
+
+def perturbed_own(method: Method, learner: Learner, spread: float = 0.1) -> dict[str, Tensor]:
+    """A rule's own parameters, away from the special values that they start at."""
+    own = method.rule.init(learner, learner.params(), generator(11))
+    source = generator(12)
+    return {
+        name: value * (1 + spread * torch.randn(value.shape, generator=source, dtype=value.dtype))
+        for name, value in own.items()
+    }
 
 
 def norm_count(module: nn.Module) -> int:

@@ -14,6 +14,9 @@ from torch.nn import functional as F
 
 Params = dict[str, Tensor]
 
+# (gradients, moving parameters, the rule's own, step from 0, support loss) → the moved parameters
+Formula = Callable[[Params, Params, Params, int, Callable[[Params], Tensor]], Params]
+
 
 def naive_residuals(logits: Tensor, labels: Tensor) -> Tensor:
     return (F.cross_entropy(logits, labels, reduction="none") / len(labels)).sqrt()
@@ -49,35 +52,57 @@ def log_variance(gram: Tensor) -> Tensor:
 def unrolled_meta_gradient(
     module: nn.Module,
     task: tuple[Tensor, Tensor, Tensor, Tensor],
+    formula: Formula,
+    own: Params,
     *,
     steps: int,
-    rate: float,
     moving: Sequence[str],
     psi: Sequence[str],
     gamma: float,
     first_order: bool = False,
     stage_loss: Callable[[Tensor], Tensor] = log_variance,
     step_weights: Sequence[float] | None = None,
-) -> tuple[Tensor, Params]:
-    """Outer loss of one task and its gradient, by one graph over all steps."""
+    query_weights: Sequence[float] | None = None,
+) -> tuple[Tensor, Params, Params]:
+    """Outer loss of one task and its gradients by θ and by the rule's own parameters, for any update rule."""
     support, support_labels, query, query_labels = task
     start = {name: p.detach().clone().requires_grad_() for name, p in module.named_parameters()}
+    own = {name: value.detach().clone().requires_grad_() for name, value in own.items()}
     weights = step_weights or [1 / steps] * steps
-    theta, penalty = dict(start), torch.zeros((), dtype=torch.float64)
+    query_weights = query_weights or [0.0] * (steps - 1) + [1.0]
+
+    def mean_loss(values: Params, images: Tensor, labels: Tensor) -> Tensor:
+        return F.cross_entropy(functional_call(module, values, (images,)), labels)
+
+    theta, total = dict(start), torch.zeros((), dtype=torch.float64)
     for k in range(steps):
         if gamma:
             gram = dense_gram(
                 lambda p: naive_residuals(functional_call(module, p, (support,)), support_labels), theta, psi
             )
-            penalty = penalty + weights[k] * stage_loss(gram)
-        loss = F.cross_entropy(functional_call(module, theta, (support,)), support_labels)
+            total = total + gamma * weights[k] * stage_loss(gram)
+        loss = mean_loss(theta, support, support_labels)
         grads = torch.autograd.grad(loss, [theta[name] for name in moving], create_graph=True)
         if first_order:
             grads = tuple(grad.detach() for grad in grads)
-        theta = theta | {name: theta[name] - rate * g for name, g in zip(moving, grads, strict=True)}
-    total = F.cross_entropy(functional_call(module, theta, (query,)), query_labels) + gamma * penalty
-    grads = torch.autograd.grad(total, list(start.values()), allow_unused=True, materialize_grads=True)
-    return total.detach(), dict(zip(start, grads, strict=True))
+        before = theta
+        moved = formula(
+            dict(zip(moving, grads, strict=True)),
+            {name: before[name] for name in moving},
+            own,
+            k,
+            lambda values, before=before: mean_loss(before | values, support, support_labels),
+        )
+        assert moved.keys() == set(moving)
+        theta = before | moved
+        total = total + query_weights[k] * mean_loss(theta, query, query_labels)
+    leaves = [*start.values(), *own.values()]
+    grads = torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
+    return (
+        total.detach(),
+        dict(zip(start, grads, strict=False)),
+        dict(zip(own, grads[len(start) :], strict=True)),
+    )
 
 
 def relative_error(got: Tensor, expected: Tensor) -> float:
@@ -87,5 +112,7 @@ def relative_error(got: Tensor, expected: Tensor) -> float:
 def total_error(got: Params, expected: Params) -> float:
     """Relative error of all gradients as one long vector: entries that are exactly 0 do not distort it."""
     assert got.keys() == expected.keys()
+    if not expected:
+        return 0.0
     difference = torch.cat([(got[name] - expected[name]).reshape(-1) for name in expected])
     return (difference.norm() / torch.cat([e.reshape(-1) for e in expected.values()]).norm()).item()

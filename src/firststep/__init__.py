@@ -22,26 +22,48 @@ from firststep.conditioning import (
 from firststep.errors import FirststepError
 from firststep.learner import Learner
 from firststep.metagradient import Conditioning, MetaGradient, meta_gradient
-from firststep.rules import RULES, Rule, anil, boil, build_rule, fomaml, maml
+from firststep.rules import (
+    METHODS,
+    RULES,
+    Method,
+    Rule,
+    anil,
+    annealed_query_weights,
+    boil,
+    build_method,
+    build_rule,
+    fomaml,
+    gap,
+    maml,
+    maml_plus_plus,
+    meta_curvature,
+    meta_sgd,
+    modgrad,
+    warp_maml,
+)
 from firststep.task import Task
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BACKBONES",
+    "METHODS",
     "RULES",
     "Conditioning",
     "FirststepError",
     "Learner",
     "MetaGradient",
+    "Method",
     "Rule",
     "Task",
     "Trajectory",
     "__version__",
     "adapt",
     "anil",
+    "annealed_query_weights",
     "boil",
     "build_backbone",
+    "build_method",
     "build_rule",
     "classifier_gram",
     "condition_number",
@@ -49,13 +71,19 @@ __all__ = [
     "cross_entropy_residuals",
     "eigenvalues",
     "fomaml",
+    "gap",
     "inner_step",
     "jacobian_gram",
     "log_condition_number",
     "log_eigenvalue_variance",
     "maml",
+    "maml_plus_plus",
+    "meta_curvature",
     "meta_gradient",
+    "meta_sgd",
+    "modgrad",
     "numerical_rank",
     "residuals",
     "support_gram",
+    "warp_maml",
 ]

@@ -1,14 +1,19 @@
-"""The stepwise meta-gradient against one plain autograd graph with dense Jacobians."""
+"""The meta-gradient of every method against one plain autograd graph with dense Jacobians."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
 
-from firststep import RULES, Conditioning, Learner, Task, build_rule, meta_gradient
+from firststep import METHODS, Conditioning, Learner, Method, Task, build_method, maml, meta_gradient
 from firststep.metagradient import ENGINES
-from networks import OwnNetwork, small_conv, small_resnet, small_task
-from reference import total_error, unrolled_meta_gradient
+from formulas import FORMULAS
+from networks import OwnNetwork, perturbed_own, small_conv, small_resnet, small_task
+from reference import Params, total_error, unrolled_meta_gradient
 
 SUBSETS = ["cls", "emb", "ebn", "cls+emb", "cls+ebn", "emb+ebn", "cls+emb+ebn", "all"]
 TASK = small_task()
@@ -20,38 +25,100 @@ def log_kappa(gram: torch.Tensor) -> torch.Tensor:
     return (values[-1] / values[0]).log10()
 
 
-def reference(learner: Learner, rule: str, task: Task = TASK, **options: object) -> tuple[torch.Tensor, dict]:
-    subset = options.pop("subset", "cls")
-    built = build_rule(rule, RATE)
+def prepared(name: str, network: Callable[[], nn.Module] = small_conv) -> tuple[Method, Learner, Params]:
+    """A method trained for two steps, so that a third is beyond its horizon."""
+    method = build_method(name, RATE, steps=2)
+    learner = Learner(method.prepare(network(), None))
+    return method, learner, perturbed_own(method, learner)
+
+
+def reference(
+    learner: Learner,
+    method: Method,
+    task: Task = TASK,
+    *,
+    own: Params | None = None,
+    subset: str = "cls",
+    **options: Any,
+) -> tuple[torch.Tensor, Params, Params]:
     return unrolled_meta_gradient(
         learner.module,
         task,
-        rate=RATE,
-        moving=learner.subset(built.moves),
-        psi=learner.subset(subset),  # type: ignore[arg-type]
-        first_order=built.first_order,
-        **options,  # type: ignore[arg-type]
+        FORMULAS[method.name](RATE),
+        own or {},
+        moving=method.rule.moving(learner),
+        psi=learner.subset(subset),
+        first_order=method.rule.first_order,
+        **options,
     )
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("steps", [1, 3, 5])
+def maml_reference(learner: Learner, task: Task = TASK, **options: Any) -> tuple[torch.Tensor, Params]:
+    loss, grads, _ = reference(learner, build_method("maml", RATE), task, **options)
+    return loss, grads
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
+def test_every_method_and_length_and_its_own_parameters(name: str, steps: int, gamma: float) -> None:
+    method, learner, own = prepared(name)
+    loss, expected, expected_own = reference(learner, method, own=own, steps=steps, gamma=gamma)
+    for engine in ENGINES:
+        result = meta_gradient(
+            learner,
+            method.rule,
+            [TASK],
+            own=own,
+            steps=steps,
+            conditioning=Conditioning(weight=gamma),
+            engine=engine,
+        )
+        assert result.loss.item() == pytest.approx(loss.item(), rel=1e-10)
+        assert total_error(result.params, expected) < 1e-8
+        assert total_error(result.own, expected_own) < 1e-8
+
+
+@pytest.mark.parametrize("name", ["maml", "fomaml", "anil", "boil", "modgrad", "maml++"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_rule_and_length(rule: str, steps: int, gamma: float, engine: str) -> None:
-    learner = Learner(small_conv())
-    loss, expected = reference(learner, rule, steps=steps, gamma=gamma)
+def test_query_loss_after_every_step(name: str, engine: str) -> None:
+    method, learner, own = prepared(name)
+    weights = (0.5, 0.0, 0.2)
+    options = {"steps": 3, "query_weights": weights}
+    loss, expected, expected_own = reference(learner, method, own=own, gamma=1.0, **options)
     result = meta_gradient(
-        learner,
-        build_rule(rule, RATE),
-        [TASK],
-        steps=steps,
-        conditioning=Conditioning(weight=gamma),
-        engine=engine,
+        learner, method.rule, [TASK], own=own, conditioning=Conditioning(), engine=engine, **options
     )
     assert result.loss.item() == pytest.approx(loss.item(), rel=1e-10)
     assert total_error(result.params, expected) < 1e-8
-    assert result.own == {}
+    assert total_error(result.own, expected_own) < 1e-8
+    # Without conditioning first-order descent needs no pull-back, yet earlier query losses still count.
+    loss, expected, _ = reference(learner, method, own=own, gamma=0.0, **options)
+    result = meta_gradient(learner, method.rule, [TASK], own=own, engine=engine, **options)
+    assert total_error(result.params, expected) < 1e-8
+    last = meta_gradient(learner, method.rule, [TASK], own=own, engine=engine, steps=3)
+    assert result.tasks[0].query_loss.item() == pytest.approx(last.loss.item(), rel=1e-10)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "warp-maml"])
+def test_every_method_on_a_residual_network(name: str) -> None:
+    method, learner, own = prepared(name, small_resnet)
+    _, expected, expected_own = reference(learner, method, own=own, steps=2, gamma=1.0, subset="cls+emb")
+    conditioning = Conditioning(subset="cls+emb")
+    result = meta_gradient(learner, method.rule, [TASK], own=own, steps=2, conditioning=conditioning)
+    assert total_error(result.params, expected) < 1e-8
+    assert total_error(result.own, expected_own) < 1e-8
+
+
+@pytest.mark.parametrize("name", ["warp-maml", "modgrad", "gap", "maml++"])
+@pytest.mark.parametrize("subset", ["ebn", "all"])
+def test_rivals_with_other_subsets(name: str, subset: str) -> None:
+    method, learner, own = prepared(name)
+    _, expected, expected_own = reference(learner, method, own=own, steps=2, gamma=1.0, subset=subset)
+    conditioning = Conditioning(subset=subset)
+    result = meta_gradient(learner, method.rule, [TASK], own=own, steps=2, conditioning=conditioning)
+    assert total_error(result.params, expected) < 1e-8
+    assert total_error(result.own, expected_own) < 1e-8
 
 
 @pytest.mark.parametrize("network", [small_conv, small_resnet])
@@ -59,29 +126,28 @@ def test_every_rule_and_length(rule: str, steps: int, gamma: float, engine: str)
 @pytest.mark.parametrize("rule", ["maml", "anil", "boil", "fomaml"])
 def test_every_subset(network: object, subset: str, rule: str) -> None:
     learner = Learner(network())  # type: ignore[operator]
-    _, expected = reference(learner, rule, steps=3, gamma=1.0, subset=subset)
-    result = meta_gradient(
-        learner, build_rule(rule, RATE), [TASK], steps=3, conditioning=Conditioning(subset=subset)
-    )
+    method = build_method(rule, RATE)
+    _, expected, _ = reference(learner, method, steps=3, gamma=1.0, subset=subset)
+    result = meta_gradient(learner, method.rule, [TASK], steps=3, conditioning=Conditioning(subset=subset))
     assert total_error(result.params, expected) < 1e-8
 
 
 def test_step_weights_gamma_and_the_ablation() -> None:
     learner = Learner(small_conv())
     weights = (0.7, 0.0, 0.2)
-    _, expected = reference(
-        learner, "maml", steps=3, gamma=2.5, step_weights=weights, stage_loss=log_kappa, subset="cls"
+    _, expected = maml_reference(
+        learner, steps=3, gamma=2.5, step_weights=weights, stage_loss=log_kappa, subset="cls"
     )
     conditioning = Conditioning(weight=2.5, step_weights=weights, loss="log-kappa")
-    result = meta_gradient(learner, build_rule("maml", RATE), [TASK], steps=3, conditioning=conditioning)
+    result = meta_gradient(learner, maml(RATE), [TASK], steps=3, conditioning=conditioning)
     assert total_error(result.params, expected) < 1e-8
 
 
 def test_tasks_are_summed_and_reported_one_by_one() -> None:
     learner = Learner(small_conv())
     tasks = [TASK, small_task(seed=8, shots=3), small_task(seed=9)]
-    results = [reference(learner, "maml", task, steps=2, gamma=1.0) for task in tasks]
-    together = meta_gradient(learner, build_rule("maml", RATE), tasks, steps=2, conditioning=Conditioning())
+    results = [maml_reference(learner, task, steps=2, gamma=1.0) for task in tasks]
+    together = meta_gradient(learner, maml(RATE), tasks, steps=2, conditioning=Conditioning())
     expected = {name: sum(grads[name] for _, grads in results) for name in learner.params()}
     assert total_error(together.params, expected) < 1e-8
     for report, (loss, _) in zip(together.tasks, results, strict=True):
@@ -93,10 +159,10 @@ def test_tasks_are_summed_and_reported_one_by_one() -> None:
 def test_a_user_s_own_network(engine: str) -> None:
     """Layer norm, torch's batch norm in training mode with running statistics, a buffer, other names."""
     learner = Learner(OwnNetwork().double(), classifier="head.out")
-    _, expected = reference(learner, "maml", steps=3, gamma=1.0, subset="cls+ebn")
+    _, expected = maml_reference(learner, steps=3, gamma=1.0, subset="cls+ebn")
     result = meta_gradient(
         learner,
-        build_rule("maml", RATE),
+        maml(RATE),
         [TASK],
         steps=3,
         conditioning=Conditioning(subset="cls+ebn"),
@@ -109,10 +175,10 @@ def test_a_user_s_own_network(engine: str) -> None:
 def test_float32_within_a_stated_tolerance(subset: str) -> None:
     """One part in a thousand: conditioning and five steps amplify float32's 1e-7 by at most 1e4 here."""
     learner = Learner(small_conv())
-    _, expected = reference(learner, "maml", steps=5, gamma=1.0, subset=subset)
+    _, expected = maml_reference(learner, steps=5, gamma=1.0, subset=subset)
     result = meta_gradient(
         Learner(small_conv(torch.float32)),
-        build_rule("maml", RATE),
+        maml(RATE),
         [TASK.to(dtype=torch.float32)],
         steps=5,
         conditioning=Conditioning(subset=subset),
@@ -126,7 +192,7 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
     images = TASK.support_images[:1].expand_as(TASK.support_images).clone()
     result = meta_gradient(
         Learner(small_conv()),
-        build_rule("maml", RATE),
+        maml(RATE),
         [TASK._replace(support_images=images)],
         conditioning=Conditioning(),
         engine=engine,
@@ -142,20 +208,22 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
         ({"engine": "magic"}, "unknown engine 'magic'; there are stepwise, unrolled"),
         ({"engine": "unrolled", "compile": True}, "compile works with engine='stepwise' only"),
         ({"conditioning": Conditioning(step_weights=(1.0,))}, "one weight for each of the 5 steps, not 1"),
+        ({"query_weights": (1.0,)}, "query_weights must be one number for each of the 5 steps"),
+        ({"query_weights": (0, 0, 0, 0, float("nan"))}, "query_weights must be one number"),
         ({"conditioning": Conditioning(subset="bad")}, "unknown parameter subset 'bad'"),
     ],
 )
 def test_bad_arguments_are_named(options: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"tasks": [TASK], **options}
     with pytest.raises(ValueError, match=message):
-        meta_gradient(Learner(small_conv()), build_rule("maml"), **arguments)  # type: ignore[arg-type]
+        meta_gradient(Learner(small_conv()), maml(), **arguments)  # type: ignore[arg-type]
 
 
 def test_bad_values_are_named() -> None:
     with pytest.raises(ValueError, match="unknown method 'sgd'; there are maml"):
-        build_rule("sgd")
+        build_method("sgd")
     with pytest.raises(ValueError, match="rate must be a positive number"):
-        build_rule("maml", -1.0)
+        maml(-1.0)
     with pytest.raises(ValueError, match="unknown conditioning loss 'kappa'; there are variance, log-kappa"):
         Conditioning(loss="kappa")
     with pytest.raises(ValueError, match=r"weight .* must be a number >= 0"):

@@ -42,7 +42,7 @@ def inner_step(
         learner: the network.
         rule: the update rule.
         params: the network's parameters θ.
-        own: the rule's own parameters, from ``rule.init``.
+        own: the rule's own parameters for this step: ``rule.at_step(own, k)``.
         images: the support set.
         labels: its labels.
         subset: also give the Gram matrix for this parameter subset.
@@ -52,7 +52,7 @@ def inner_step(
     if not create_graph:
         params = {name: value.detach() for name, value in params.items()}
         own = {name: value.detach() for name, value in own.items()}
-    moving = learner.subset(rule.moves)
+    moving = rule.moving(learner)
     with torch.enable_grad():
         theta = {
             name: value.detach().requires_grad_() if name in moving and not value.requires_grad else value
@@ -69,7 +69,10 @@ def inner_step(
         )
     with torch.set_grad_enabled(create_graph):
         steps = rule.update(
-            dict(zip(moving, grads, strict=True)), {name: theta[name] for name in moving}, dict(own)
+            dict(zip(moving, grads, strict=True)),
+            {name: theta[name] for name in moving},
+            dict(own),
+            lambda moved: F.cross_entropy(learner({**theta, **moved}, images).logits, labels),
         )
         updated = {name: value + steps[name] if name in steps else value for name, value in theta.items()}
         gram = None

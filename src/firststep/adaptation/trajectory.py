@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import NamedTuple
 
 from torch import Tensor
@@ -76,8 +77,15 @@ def walk(
 ) -> Iterator[tuple[Params, Seen]]:
     """Inner steps without end, one at a time: for walks too long to keep."""
     current = dict(params)
-    while True:
+    for step in count():
         current, seen = inner_step(
-            learner, rule, current, own, images, labels, subset=subset, create_graph=create_graph
+            learner,
+            rule,
+            current,
+            rule.at_step(own, step),
+            images,
+            labels,
+            subset=subset,
+            create_graph=create_graph,
         )
         yield current, seen

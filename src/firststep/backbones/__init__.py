@@ -4,5 +4,15 @@ from firststep.backbones.conv import Conv
 from firststep.backbones.norm import BatchStatisticsNorm
 from firststep.backbones.registry import BACKBONES, Backbone, build_backbone
 from firststep.backbones.resnet import ResNet
+from firststep.backbones.warp import WarpedConv, warp
 
-__all__ = ["BACKBONES", "Backbone", "BatchStatisticsNorm", "Conv", "ResNet", "build_backbone"]
+__all__ = [
+    "BACKBONES",
+    "Backbone",
+    "BatchStatisticsNorm",
+    "Conv",
+    "ResNet",
+    "WarpedConv",
+    "build_backbone",
+    "warp",
+]

@@ -1,8 +1,8 @@
 """Compile pure functions that take derivatives inside, once per shape.
 
-``torch.compile`` does not see through ``torch.autograd.grad(create_graph=True)``. So a function is run once on
-real inputs while every tensor operation, those of the backward passes included, is recorded; the record is a
-flat graph without autograd, and that is what is compiled. The compiler keeps its results on disk, so that a
+``torch.compile`` does not see through ``torch.autograd.grad(create_graph=True)``. So a function is run once
+on real inputs while every tensor operation, those of the backward passes included, is recorded; the record is
+a flat graph without autograd, and that is what is compiled. The compiler keeps its results on disk, so that a
 later process with the same shapes starts warm.
 """
 

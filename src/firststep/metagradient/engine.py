@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from firststep.learner import Learner, Params
-from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.objective import Conditioning, check_query_weights
 from firststep.metagradient.result import MetaGradientResult
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
@@ -20,6 +20,8 @@ ENGINES = ("stepwise", "unrolled")
 
 class MetaGradient:
     """The exact gradient of Σ_tasks [query loss at θ(K) + γ Σ_k w_k c(G(θ(k-1)))].
+
+    The query loss may also be a weighted sum of those at θ(1)..θ(K): see ``query_weights`` of a call.
 
     Build it once and call it with every meta-batch: compiled functions are kept.
 
@@ -54,7 +56,8 @@ class MetaGradient:
             learner.subset(conditioning.subset)  # and parameters that are not there
             if conditioning.weight == 0:
                 conditioning = None
-        learner.subset(rule.moves)
+        rule.moving(learner)  # refuses a network for which the rule is not defined
+        self.steps = steps
         self._task = (
             Stepwise(learner, rule, steps, conditioning, compile)
             if engine == "stepwise"
@@ -62,19 +65,35 @@ class MetaGradient:
         )
         self.gamma = conditioning.weight if conditioning else 0.0
 
-    def __call__(self, params: Params, own: Params, tasks: Sequence[Task]) -> MetaGradientResult:
-        """The gradient summed over ``tasks``, at θ(0) = ``params`` and the rule's parameters ``own``."""
+    def __call__(
+        self,
+        params: Params,
+        own: Params,
+        tasks: Sequence[Task],
+        *,
+        query_weights: Sequence[float] | None = None,
+    ) -> MetaGradientResult:
+        """The gradient summed over ``tasks``.
+
+        Args:
+            params: θ(0).
+            own: the rule's own parameters.
+            tasks: the meta-batch.
+            query_weights: of the query losses after steps 1..K; default only the last counts. Each other
+                weight that is not 0 costs a pass over the query set.
+        """
         if not tasks:
             raise ValueError("tasks must not be empty")
+        weights = check_query_weights(query_weights, self.steps)
         total_params: Params = {}
         total_own: Params = {}
         reports = []
         for task in tasks:
-            for_params, for_own, report = self._task(params, own, task)
+            for_params, for_own, report = self._task(params, own, task, weights)
             total_params = _add(total_params, for_params)
             total_own = _add(total_own, for_own)
             reports.append(report)
-        losses: list[Tensor] = [r.query_loss.double() + self.gamma * r.conditioning for r in reports]
+        losses: list[Tensor] = [r.weighted_query_loss.double() + self.gamma * r.conditioning for r in reports]
         return MetaGradientResult(
             params=total_params, own=total_own, loss=torch.stack(losses).sum(), tasks=reports
         )
@@ -95,6 +114,7 @@ def meta_gradient(
     conditioning: Conditioning | None = None,
     engine: str = "stepwise",
     compile: bool = False,
+    query_weights: Sequence[float] | None = None,
 ) -> MetaGradientResult:
     """One call of :class:`MetaGradient`, which explains the arguments.
 
@@ -105,4 +125,4 @@ def meta_gradient(
     compute = MetaGradient(
         learner, rule, steps=steps, conditioning=conditioning, engine=engine, compile=compile
     )
-    return compute(theta, mine, tasks)
+    return compute(theta, mine, tasks, query_weights=query_weights)

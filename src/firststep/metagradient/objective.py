@@ -1,9 +1,9 @@
-"""The conditioning term of the outer loss: which parameters, which loss, which weights."""
+"""The terms of the outer loss: query losses and conditioning, which parameters, which weights."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -50,3 +50,14 @@ class Conditioning:
                 f"step_weights must be one weight for each of the {steps} steps, not {len(self.step_weights)}"
             )
         return self.step_weights
+
+
+def check_query_weights(query_weights: Sequence[float] | None, steps: int) -> tuple[float, ...]:
+    """Weights of the query losses after steps 1..K; None stands for that of the last step alone."""
+    if query_weights is None:
+        return (0.0,) * (steps - 1) + (1.0,)
+    if len(query_weights) != steps or not all(math.isfinite(weight) for weight in query_weights):
+        raise ValueError(
+            f"query_weights must be one number for each of the {steps} steps, not {list(query_weights)}"
+        )
+    return tuple(query_weights)

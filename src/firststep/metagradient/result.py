@@ -16,7 +16,11 @@ class TaskReport(NamedTuple):
     """What was seen on one task; detached tensors."""
 
     query_loss: Tensor
+    """After the last step."""
     query_accuracy: Tensor
+    """After the last step."""
+    weighted_query_loss: Tensor
+    """Σ_k of the query weights times the query loss after step k: ``query_loss`` if only the last counts."""
     conditioning: Tensor
     """Σ_k w_k c(G(θ(k-1))), without γ; 0 where nothing is constrained."""
     condition_numbers: Tensor

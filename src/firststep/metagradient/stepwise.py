@@ -5,9 +5,12 @@ query loss at θ(K). Then, for k = K..1, pull v back through *one* step:
 
     v ← vjp of [θ ↦ (step(θ), c(G(θ)))] at θ(k-1), with cotangents (v, γ w_k).
 
+Where the query loss after an earlier step counts too, its gradient joins v when the recursion passes there.
+
 This is the chain rule, exact, at the price of computing each step's graph once more. One step and its
 pull-back are two small pure functions, so a compiler sees two small graphs whatever K is. The gradient of the
-rule's own parameters falls out of the same vjp and is summed over the steps.
+rule's own parameters falls out of the same vjp and is summed over the steps; those that belong to one
+step are picked before the function and their gradients put in place after it: its graph serves every step.
 """
 
 from __future__ import annotations
@@ -40,6 +43,10 @@ def _as_it_is(function: Function) -> Function:
     return function
 
 
+def _scale(values: Params, factor: float) -> Params:
+    return values if factor == 1 else {name: factor * value for name, value in values.items()}
+
+
 class Stepwise:
     def __init__(
         self,
@@ -58,39 +65,51 @@ class Stepwise:
         self._pull_back = prepare(self._pull_back_eager)
         self._query = prepare(self._query_eager)
 
-    def __call__(self, params: Params, own: Params, task: Task) -> tuple[Params, Params, TaskReport]:
+    def __call__(
+        self, params: Params, own: Params, task: Task, query_weights: tuple[float, ...]
+    ) -> tuple[Params, Params, TaskReport]:
         images, labels = task.support_images, task.support_labels
         stages = [params]
         losses: list[Tensor] = []
         features: list[Tensor] = []
         logits: list[Tensor] = []
-        for _ in range(self.steps):
-            new, loss, phi, z = self._step(stages[-1], own, images, labels)
+        for k in range(self.steps):
+            new, loss, phi, z = self._step(stages[-1], self.rule.at_step(own, k), images, labels)
             stages.append(new)
             losses.append(loss)
             features.append(phi)
             logits.append(z)
 
-        query_loss, query_accuracy, cotangents = self._query(stages[-1], task.query_images, task.query_labels)
+        query_loss, query_accuracy, gradient = self._query(stages[-1], task.query_images, task.query_labels)
+        weighted_query_loss = query_weights[-1] * query_loss
+        cotangents = _scale(gradient, query_weights[-1])
 
         own_grads = {name: torch.zeros_like(value) for name, value in own.items()}
         penalty = torch.zeros((), dtype=torch.float64, device=query_loss.device)
         grams: list[Tensor | None] = [None] * self.steps
-        if not self._pull_back_is_identity(own):
-            weights = self.conditioning.weights(self.steps) if self.conditioning else (0.0,) * self.steps
-            gamma = self.conditioning.weight if self.conditioning else 0.0
-            for k in reversed(range(self.steps)):
+        pass_through = self._pull_back_is_identity(own)
+        weights = self.conditioning.weights(self.steps) if self.conditioning else (0.0,) * self.steps
+        gamma = self.conditioning.weight if self.conditioning else 0.0
+        for k in reversed(range(self.steps)):  # through the step from stage k to stage k+1
+            if not pass_through:
+                mine = self.rule.at_step(own, k)
                 weight = torch.tensor(gamma * weights[k], dtype=torch.float64, device=query_loss.device)
-                pulled = self._pull_back(stages[k], own, cotangents, weight, images, labels)
-                stages[k + 1].clear()  # θ(k+1) has served
+                pulled = self._pull_back(stages[k], mine, cotangents, weight, images, labels)
                 cotangents = pulled.params
-                own_grads = {name: total + pulled.own[name] for name, total in own_grads.items()}
+                self.rule.add_at_step(own_grads, k, pulled.own)
                 if pulled.stage_loss is not None:
                     penalty = penalty + weights[k] * pulled.stage_loss
                 grams[k] = pulled.gram
+            stages.pop()  # θ(k+1) has served
+            if k and query_weights[k - 1]:
+                loss, _, gradient = self._query(stages[k], task.query_images, task.query_labels)
+                weighted_query_loss = weighted_query_loss + query_weights[k - 1] * loss
+                early = _scale(gradient, query_weights[k - 1])
+                cotangents = {name: value + early[name] for name, value in cotangents.items()}
         report = TaskReport(
             query_loss=query_loss,
             query_accuracy=query_accuracy,
+            weighted_query_loss=weighted_query_loss,
             conditioning=penalty,
             condition_numbers=stage_condition_numbers(grams, features, logits, labels),
             support_losses=torch.stack(losses) if losses else query_loss.new_zeros(0),

@@ -24,7 +24,9 @@ class Unrolled:
         self.steps = steps
         self.conditioning = conditioning
 
-    def __call__(self, params: Params, own: Params, task: Task) -> tuple[Params, Params, TaskReport]:
+    def __call__(
+        self, params: Params, own: Params, task: Task, query_weights: tuple[float, ...]
+    ) -> tuple[Params, Params, TaskReport]:
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
         mine = {name: value.detach().requires_grad_() for name, value in own.items()}
         conditioning = self.conditioning
@@ -42,7 +44,14 @@ class Unrolled:
             )
             logits = self.learner(trajectory.adapted, task.query_images).logits
             query_loss = F.cross_entropy(logits, task.query_labels)
-            loss: Tensor = query_loss
+            weighted_query_loss = query_weights[-1] * query_loss
+            for weight, stage in zip(query_weights[:-1], trajectory.params[1:-1], strict=True):
+                if weight:
+                    early = self.learner(stage, task.query_images).logits
+                    weighted_query_loss = weighted_query_loss + weight * F.cross_entropy(
+                        early, task.query_labels
+                    )
+            loss: Tensor = weighted_query_loss
             penalty = torch.zeros((), dtype=torch.float64, device=query_loss.device)
             if conditioning:
                 for weight, seen in zip(conditioning.weights(self.steps), trajectory.seen, strict=True):
@@ -54,6 +63,7 @@ class Unrolled:
         seen_stages = trajectory.seen
         report = TaskReport(
             query_loss=query_loss.detach(),
+            weighted_query_loss=weighted_query_loss.detach(),
             query_accuracy=(logits.argmax(-1) == task.query_labels).double().mean(),
             conditioning=penalty.detach(),
             condition_numbers=stage_condition_numbers(

@@ -1,7 +1,33 @@
 """Update rules: the inner gradient goes in, the step comes out. One file a rule."""
 
+from firststep.rules.gap import gap
 from firststep.rules.gradient_descent import anil, boil, fomaml, maml
-from firststep.rules.registry import RULES, build_rule
-from firststep.rules.rule import Rule
+from firststep.rules.maml_plus_plus import annealed_query_weights, maml_plus_plus
+from firststep.rules.meta_curvature import meta_curvature
+from firststep.rules.meta_sgd import meta_sgd
+from firststep.rules.method import Method
+from firststep.rules.modgrad import modgrad
+from firststep.rules.registry import METHODS, RULES, build_method, build_rule
+from firststep.rules.rule import Rule, scaled
+from firststep.rules.warp_maml import warp_maml
 
-__all__ = ["RULES", "Rule", "anil", "boil", "build_rule", "fomaml", "maml"]
+__all__ = [
+    "METHODS",
+    "RULES",
+    "Method",
+    "Rule",
+    "anil",
+    "annealed_query_weights",
+    "boil",
+    "build_method",
+    "build_rule",
+    "fomaml",
+    "gap",
+    "maml",
+    "maml_plus_plus",
+    "meta_curvature",
+    "meta_sgd",
+    "modgrad",
+    "scaled",
+    "warp_maml",
+]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from firststep.rules.rule import Rule, descend, no_parameters
+from firststep.rules.rule import Rule, descend, no_parameters, require_rate
 
 # The inner rate of "A Closer Look at Few-shot Classification"; the paper of the method is silent on it.
 DEFAULT_RATE = 0.01
@@ -31,6 +29,5 @@ def boil(rate: float = DEFAULT_RATE) -> Rule:
 
 
 def _descent(name: str, rate: float, moves: str = "all", first_order: bool = False) -> Rule:
-    if not (math.isfinite(rate) and rate > 0):
-        raise ValueError(f"rate must be a positive number, not {rate}")
+    require_rate(rate)
     return Rule(name=name, init=no_parameters, update=descend(rate), moves=moves, first_order=first_order)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from firststep.learner import Learner, Params
 
-Init = Callable[[Learner, Params], Params]
-Update = Callable[[Params, Params, Params], Params]
+SupportLoss = Callable[[Mapping[str, Tensor]], Tensor]
+"""The support loss with these values in place of the parameters of the same names."""
+
+Update = Callable[[Params, Params, Params, SupportLoss], Params]
+
+Moves = str | Iterable[str] | Callable[[Learner], Iterable[str]]
+
+
+class Init(Protocol):
+    def __call__(
+        self, learner: Learner, params: Params, generator: torch.Generator | None = None
+    ) -> Params: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,35 +33,72 @@ class Rule:
 
     name: str
     init: Init
-    """(learner, its parameters) → the rule's own parameters, meta-learned with θ; an empty dict if none."""
+    """(learner, its parameters, source of random values) → the rule's own parameters, a flat dict that is
+    meta-learned with θ; empty if there are none. Without a generator, one with seed 0."""
     update: Update
-    """(gradient, moving parameters, the rule's own) → what is added to each moving parameter. Pure, and
-    differentiable in all three."""
-    moves: str | Iterable[str] = "all"
-    """The parameter subset that the inner loop changes, as :meth:`firststep.Learner.subset` takes it."""
+    """(gradient, moving parameters, the rule's own, support loss) → what is added to each moving parameter.
+    Pure, and differentiable in the first three; most rules have no use for the loss itself."""
+    moves: Moves = "all"
+    """The parameters that the inner loop changes: as :meth:`firststep.Learner.subset` takes them, or a
+    function that names them for a learner."""
     first_order: bool = False
     """Treat the inner gradient as a constant in the meta-gradient."""
+    per_step: bool = False
+    """Whether every own parameter has a row for each step of the trained horizon; ``update`` sees the row of
+    its step alone. Steps beyond the horizon use the last row."""
+
+    def moving(self, learner: Learner) -> tuple[str, ...]:
+        """The names of the parameters that the inner loop changes."""
+        if callable(self.moves):
+            return tuple(self.moves(learner))
+        return learner.subset(self.moves)
+
+    def at_step(self, own: Mapping[str, Tensor], step: int) -> Params:
+        """The own parameters as ``update`` sees them at a step, counted from 0; differentiable."""
+        if not self.per_step:
+            return dict(own)
+        return {name: rows[_row(rows, step)] for name, rows in own.items()}
+
+    def add_at_step(self, total: Params, step: int, part: Params) -> None:
+        """The transpose of :meth:`at_step`: add a step's gradient to where its parameters came from."""
+        for name, gradient in part.items():
+            target = total[name][_row(total[name], step)] if self.per_step else total[name]
+            target += gradient
 
 
-def no_parameters(learner: Learner, params: Params) -> Params:
+def _row(rows: Tensor, step: int) -> int:
+    return min(step, len(rows) - 1)
+
+
+def no_parameters(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
     """``init`` of a rule that has no parameters of its own."""
     return {}
 
 
 def scaled(rule: Rule, multiplier: float) -> Rule:
-    """The same rule with every step ``multiplier`` times as long (fewer but bigger steps at inference)."""
+    """The same rule with every step ``multiplier`` times as long (fewer but bigger steps at inference).
 
-    def update(grads: Params, params: Params, own: Params) -> Params:
-        steps = rule.update(grads, params, own)
-        return {name: step * multiplier for name, step in steps.items()}
+    It is the gradient that is scaled. Rules are homogeneous in it, except that ModGrad chooses its mask for
+    the longer step; and what a rule *sets* instead of moving along the gradient, as MAML++ the batch-norm
+    scale of a step, stays what was learned.
+    """
 
-    return Rule(name=rule.name, init=rule.init, update=update, moves=rule.moves, first_order=rule.first_order)
+    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
+        longer = {name: multiplier * grad for name, grad in grads.items()}
+        return rule.update(longer, params, own, loss)
+
+    return dataclasses.replace(rule, update=update)
 
 
 def descend(rate: float) -> Update:
     """-rate · gradient."""
 
-    def update(grads: Params, params: Params, own: Params) -> dict[str, Tensor]:
+    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
         return {name: -rate * grad for name, grad in grads.items()}
 
     return update
+
+
+def require_rate(rate: float) -> None:
+    if not (math.isfinite(rate) and rate > 0):
+        raise ValueError(f"rate must be a positive number, not {rate}")

@@ -1,0 +1,70 @@
+"""Conv4 and Conv6 with warp layers between their blocks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from firststep.backbones.conv import Conv
+from firststep.backbones.initialise import convolution, initialise
+from firststep.backbones.norm import BatchStatisticsNorm
+
+
+class WarpLayer(nn.Module):
+    """3x3 convolution with bias, then batch norm. No ReLU of its own: the next block brings one."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = convolution(channels, channels, 3, padding=1, bias=True)
+        self.norm = BatchStatisticsNorm(channels)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.norm(self.conv(images))
+
+
+class WarpedConv(nn.Module):
+    """A Conv backbone with a warp layer after every block but the last.
+
+    The layers are those of ``conv``, under the same names; the warp layers are ``warps.0``, ``warps.1``, ...
+    Gradients that flow through fixed, meta-learned layers are preconditioned by them (Flennerhag et al.,
+    ICLR 2020). The paper's own parameter count says that there are three between four blocks, each a
+    convolution with bias and a batch norm; their order and initial values are not published for miniImageNet,
+    so they are in the order of the other blocks and start like their convolutions.
+
+    Args:
+        conv: the network to warp; its layers are taken over, not copied.
+        generator: source of the warp layers' initial values; default a generator with seed 0.
+    """
+
+    embedding: str
+    embedding_norm: str
+
+    def __init__(self, conv: Conv, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.blocks = conv.blocks
+        self.classifier = conv.classifier
+        self.embedding = conv.embedding
+        self.embedding_norm = conv.embedding_norm
+        channels = len(conv.get_parameter(f"{conv.embedding}.bias"))  # the same in all blocks
+        self.warps = nn.Sequential(*(WarpLayer(channels) for _ in range(len(conv.blocks) - 1)))
+        initialise(self.warps, generator)
+        self.warps.to(conv.classifier.weight)
+
+    def features(self, images: Tensor) -> Tensor:
+        *blocks, last = self.blocks
+        for block, warp_layer in zip(blocks, self.warps, strict=True):
+            images = warp_layer(block(images))
+        return last(images).flatten(1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.classifier(self.features(images))
+
+
+def warp(module: nn.Module, generator: torch.Generator | None = None) -> WarpedConv:
+    """The same network with warp layers between its blocks."""
+    if not isinstance(module, Conv):
+        raise ValueError(
+            "warp layers (method warp-maml) are defined for the Conv backbones, conv4 and conv6, "
+            f"between whose blocks they go; not for {type(module).__name__}"
+        )
+    return WarpedConv(module, generator)

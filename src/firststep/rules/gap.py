@@ -1,0 +1,63 @@
+"""GAP: learned scales along the singular directions of a convolution's gradient."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from firststep.learner import Learner, Params
+from firststep.rules.gradient_descent import DEFAULT_RATE
+from firststep.rules.layers import CONVOLUTIONS, layers
+from firststep.rules.rule import Rule, SupportLoss, require_rate
+
+SHARPNESS = 2.0  # softplus₂(m) = log(1 + exp(2 m)) / 2
+START = math.log(math.expm1(SHARPNESS)) / SHARPNESS  # where softplus₂ is 1
+
+
+def gap(rate: float = DEFAULT_RATE) -> Rule:
+    """-α U diag(softplus₂(m)) Uᵀ G for every convolution, plain elsewhere (Kang et al., CVPR 2023).
+
+    G is the gradient unfolded to outputs x (inputs · kernel), U its left singular vectors, largest singular
+    value first, and m has as many entries as there are singular values: the short side of G. As in the
+    authors' code U is a constant to the meta-gradient: differentiating singular vectors divides by the gaps
+    between singular values. So repeated or vanishing singular values, where U is any basis of their space,
+    are harmless. m starts where softplus₂(m) = 1, so the first step is MAML's.
+    """
+    require_rate(rate)
+
+    def init(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
+        own = {}
+        for path in layers(learner, params, CONVOLUTIONS):
+            weight = params[f"{path}.weight"]
+            short_side = min(weight.shape[0], weight[0].numel())
+            own[f"m.{path}.weight"] = weight.new_full((short_side,), START)
+        if not own:
+            raise ValueError(
+                "the method gap is defined for networks with convolutions; "
+                f"{type(learner.module).__name__} has none that learns"
+            )
+        return own
+
+    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
+        return {
+            name: -rate * (_precondition(grad, own[f"m.{name}"]) if f"m.{name}" in own else grad)
+            for name, grad in grads.items()
+        }
+
+    return Rule(name="gap", init=init, update=update)
+
+
+def _precondition(grad: Tensor, m: Tensor) -> Tensor:
+    matrix = grad.flatten(1)
+    basis = _left_singular_vectors(matrix.detach())
+    scales = F.softplus(m, beta=SHARPNESS)
+    return (basis @ (scales[:, None] * (basis.T @ matrix))).view_as(grad)
+
+
+def _left_singular_vectors(matrix: Tensor) -> Tensor:
+    # LAPACK raises on NaN. A diverged gradient shall show as NaN in the step, where training can handle it.
+    finite = torch.isfinite(matrix).all()
+    return torch.linalg.svd(torch.where(finite, matrix, 0.0), full_matrices=False).U

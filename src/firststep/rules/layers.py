@@ -1,0 +1,34 @@
+"""Which parameters of a network belong to layers of which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+
+from firststep.learner import Learner
+
+CONVOLUTIONS: tuple[type[nn.Module], ...] = (_ConvNd,)
+CONVOLUTIONS_2D: tuple[type[nn.Module], ...] = (nn.Conv2d,)
+LINEAR: tuple[type[nn.Module], ...] = (nn.Linear,)
+
+
+def layers(
+    learner: Learner, params: Mapping[str, Tensor], kinds: tuple[type[nn.Module], ...]
+) -> Iterator[str]:
+    """Paths of the layers of these kinds whose weight is in ``params``, in order of registration."""
+    for path, module in learner.module.named_modules():
+        if isinstance(module, kinds) and f"{path}.weight" in params:
+            yield path
+
+
+def norm_parameters(learner: Learner, params: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """Names of the scales and shifts of all normalisation layers."""
+    return tuple(
+        name
+        for path, module in learner.module.named_modules()
+        if "Norm" in type(module).__name__
+        for name in (f"{path}.weight", f"{path}.bias")
+        if name in params
+    )

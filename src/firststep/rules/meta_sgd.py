@@ -1,0 +1,27 @@
+"""Meta-SGD: a learned rate for every single parameter."""
+
+from __future__ import annotations
+
+import torch
+
+from firststep.learner import Learner, Params
+from firststep.rules.gradient_descent import DEFAULT_RATE
+from firststep.rules.rule import Rule, SupportLoss, require_rate
+
+
+def meta_sgd(rate: float = DEFAULT_RATE) -> Rule:
+    """-rates ⊙ g, one rate for every parameter (Li, Zhou, Chen and Li, "Meta-SGD", 2017).
+
+    The rates may become negative: then the outer loop has found that this parameter should climb. They start
+    at ``rate`` everywhere, so that the first step is MAML's; the original draws them at random, which only
+    slows the start.
+    """
+    require_rate(rate)
+
+    def init(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
+        return {f"rate.{name}": torch.full_like(value, rate) for name, value in params.items()}
+
+    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
+        return {name: -own[f"rate.{name}"] * grad for name, grad in grads.items()}
+
+    return Rule(name="meta-sgd", init=init, update=update)

@@ -1,0 +1,28 @@
+"""Warp-MAML: plain gradient descent in a network with layers that only the outer loop learns."""
+
+from __future__ import annotations
+
+from firststep.backbones.warp import WarpedConv
+from firststep.learner import Learner
+from firststep.rules.gradient_descent import DEFAULT_RATE
+from firststep.rules.rule import Rule, descend, no_parameters, require_rate
+
+
+def warp_maml(rate: float = DEFAULT_RATE) -> Rule:
+    """-α g on all but the warp layers (Flennerhag et al., "Warped Gradient Descent", ICLR 2020).
+
+    The preconditioning is in the network: see :class:`firststep.backbones.WarpedConv`. The warp layers are
+    parameters of the network like any other to the meta-gradient, and to the subsets ``body`` and ``all`` of
+    the conditioning loss; they are no parameters of the rule.
+    """
+    require_rate(rate)
+    return Rule(name="warp-maml", init=no_parameters, update=descend(rate), moves=_all_but_the_warps)
+
+
+def _all_but_the_warps(learner: Learner) -> tuple[str, ...]:
+    if not isinstance(learner.module, WarpedConv):
+        raise ValueError(
+            "the method warp-maml needs a network with warp layers: build the learner on "
+            f"firststep.backbones.warp(module), not on a {type(learner.module).__name__}"
+        )
+    return tuple(name for name in learner.subset("all") if not name.startswith("warps."))
