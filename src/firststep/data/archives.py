@@ -26,11 +26,16 @@ def unpack(archive: Path, folder: Path) -> None:
         else:
             _unpack_tar(archive, folder)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise FirststepError(f"{archive} is broken or incomplete ({error}); get it again") from None
+        raise FirststepError(f"{archive} is broken or incomplete ({_short(error)}); get it again") from None
     except OSError as error:
         if error.errno is None:  # gzip and bz2 say "not a gzipped file" this way
             raise FirststepError(f"{archive} is broken or incomplete ({error}); get it again") from None
         raise
+
+
+def _short(error: Exception) -> str:
+    """tarfile lists every compression it tried, a line each."""
+    return str(error).splitlines()[0].rstrip(":") if str(error) else type(error).__name__
 
 
 def _target(archive: Path, folder: Path, name: str) -> Path:

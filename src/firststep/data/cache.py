@@ -173,6 +173,6 @@ def read_record(final: Path, bytes_per_picture: int) -> dict[str, Any] | None:
         for split, facts in record["splits"].items():
             if (final / f"{split}.u8").stat().st_size != sum(facts["counts"]) * bytes_per_picture:
                 return None
-    except (FileNotFoundError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError):
         return None
     return record

@@ -23,12 +23,16 @@ LONG = 256
 """Byte strings of at least this length are left in the file."""
 
 
+_NOT_DATA = (struct.error, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
+"""What goes wrong when the bytes are no pickle, or one that ends early."""
+
+
 def load_pickle(path: Path) -> Any:
     """The content of a data pickle; ``FirststepError`` if it holds anything but data."""
     try:
         with open(path, "rb") as file:
             return _Machine(file, str(path)).run()
-    except (struct.error, EOFError, IndexError, KeyError, TypeError, ValueError, UnicodeError) as error:
+    except _NOT_DATA as error:
         raise FirststepError(f"{path} is not a complete pickle of arrays and lists ({error})") from None
 
 
@@ -55,7 +59,7 @@ _ALIASES = {
     **{
         f"{module} {what}": what
         for module in ("builtins", "__builtin__")
-        for what in ("bytes", "bytearray", "list", "dict", "set", "int")
+        for what in ("bytes", "bytearray", "list", "dict", "set", "frozenset", "int")
     },
     "numpy ndarray": "ndarray",
     "numpy dtype": "dtype",
@@ -98,6 +102,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "dict": lambda *content: dict(*content),
     "defaultdict": lambda *ignored: {},
     "set": lambda *content: set(*content),
+    "frozenset": lambda *content: frozenset(*content),
     "int": lambda *content: int(*content),
 }
 

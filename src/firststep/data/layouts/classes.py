@@ -26,8 +26,11 @@ def read_classes(folders: Iterable[Path]) -> tuple[list[tuple[str, Pictures]], l
 
 
 def holds_classes(folder: Path, known: frozenset[str]) -> bool:
-    """Whether a folder has subfolders with names of known classes."""
-    return folder.is_dir() and any(sub.name in known for sub in subfolders(folder))
+    """Whether a folder has subfolders with names of known classes.
+
+    One is not enough: "train" is a class of CIFAR-100.
+    """
+    return folder.is_dir() and sum(sub.name in known for sub in subfolders(folder)) >= 2
 
 
 def by_official_split(

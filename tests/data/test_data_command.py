@@ -1,0 +1,143 @@
+"""The real command line, as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from data import copies
+from firststep.cli import main
+from firststep.data import DATASETS
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "firststep", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+
+
+def test_list_shows_every_dataset_with_its_facts() -> None:
+    shown = run("data", "list")
+    assert shown.returncode == 0
+    for name in DATASETS:
+        assert f"\n{name}  " in "\n" + shown.stdout
+    for fact in (
+        "64 / 16 / 20",
+        "eb9058c3a382ffc7106e4002c42a8d85",
+        "https://image-net.org",
+        "licence",
+        "MIT",
+    ):
+        assert fact in shown.stdout
+
+
+def test_what_was_found(tmp_path: Path) -> None:
+    copies.folder_with_splits(tmp_path / "data")
+    (tmp_path / "data" / "train" / "cat" / "notes.txt").write_text("meow")
+    shown = run("data", "folder", tmp_path / "data", "--size", "40", "--sheet", tmp_path / "sheet.png")
+    assert shown.returncode == 0, shown.stderr
+    for fact in (
+        "class folders in train, val, test",
+        "40 x 40 px, RGB",
+        "fingerprint",
+        "notes.txt",
+        "sheet.png",
+    ):
+        assert fact in shown.stdout
+    row = next(line for line in shown.stdout.splitlines() if "train" in line and "│" in line)
+    assert [cell.strip() for cell in row.strip("│").split("│")] == ["train", "3", "9", "3", "3"]
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.width > 100
+
+
+def test_differences_are_all_said(tmp_path: Path) -> None:
+    copies.cub(tmp_path)
+    shown = run("data", "cub", tmp_path)
+    assert shown.returncode == 2
+    for fact in (
+        "train: 97 classes missing: 007",
+        "val: 48 classes missing",
+        "all: 21 images instead of 11788",
+    ):
+        assert fact in shown.stderr
+    assert (
+        shown.stderr.strip().splitlines()[-1].startswith("firststep: cub (images/ of CUB_200_2011) differs")
+    )
+    accepted = run("data", "cub", tmp_path, "--partial")
+    assert accepted.returncode == 0
+    assert "train: 97 classes missing" in accepted.stdout
+
+
+def test_glyphs_need_nothing(glyph_cache: Path, glyphs: object) -> None:
+    shown = run("data", "glyphs", FIRSTSTEP_CACHE=str(glyph_cache))
+    assert shown.returncode == 0, shown.stderr
+    assert "456" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "usage: firststep COMMAND"),
+        (("dta",), "unknown command 'dta'; did you mean data?"),
+        (("fly",), "unknown command 'fly'; there are: "),
+        (("data",), "NAME"),
+        (("data", "omniglott"), "unknown dataset 'omniglott'; did you mean omniglot?"),
+        (("data", "glyphs", "--colour"), "Unrecognized options"),
+        (("data", "glyphs", "--size", "big"), "--size"),
+        (("data", "cub"), "cub needs the path"),
+        (("data", "cub", "--download"), "--download needs a folder"),
+        (("data", "cub", ".", "--download"), "no free direct download"),
+        (("data", "list", "."), "takes no path"),
+        (("data", "cub", "nowhere"), "nowhere does not exist"),
+    ],
+)
+def test_mistakes_are_said_and_exit_with_2(
+    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(list(arguments)) == 2
+    shown = capsys.readouterr()
+    assert says in shown.err
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+
+
+def test_a_mistake_is_one_line_and_status_2_for_the_shell() -> None:
+    shown = run("data", "cub", "nowhere")
+    assert shown.returncode == 2
+    assert shown.stdout == ""
+    assert shown.stderr.startswith("firststep: ")
+    assert shown.stderr.count("\n") == 1
+
+
+def test_debug_shows_where_an_error_came_from() -> None:
+    shown = run("data", "nothing", "--debug")
+    assert shown.returncode != 0
+    assert "Traceback" in shown.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("data", "--help"), ("--version",)])
+def test_help_and_version(arguments: tuple[str, ...]) -> None:
+    shown = run(*arguments)
+    assert shown.returncode == 0
+    assert "firststep" in shown.stdout
+
+
+def test_broken_pictures_are_counted(tmp_path: Path) -> None:
+    copies.folder_with_splits(tmp_path)
+    broken = tmp_path / "train" / "ant" / "ant_0000.png"
+    broken.write_bytes(broken.read_bytes()[:40])
+    refused = run("data", "folder", tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr.splitlines()[-1].startswith(f"firststep: {broken} is")
+    skipped = run("data", "folder", tmp_path, "--skip-broken")
+    assert skipped.returncode == 0
+    assert "1 pictures left out" in skipped.stdout
