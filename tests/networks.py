@@ -62,7 +62,7 @@ def perturbed_own(method: Method, learner: Learner, spread: float = 0.1) -> dict
     own = method.rule.init(learner, learner.params(), generator(11))
     source = generator(12)
     return {
-        name: value * (1 + spread * torch.randn(value.shape, generator=source, dtype=value.dtype))
+        name: value + spread * torch.randn(value.shape, generator=source, dtype=value.dtype)
         for name, value in own.items()
     }
 

@@ -7,10 +7,10 @@ import warnings
 import pytest
 import torch
 
-from firststep import Conditioning, Learner, MetaGradient, maml
+from firststep import Conditioning, Learner, MetaGradient, build_method, maml
 from firststep.metagradient import compiled
 from firststep.metagradient.stepwise import Stepwise
-from networks import small_conv, small_task
+from networks import perturbed_own, small_conv, small_task
 from reference import total_error
 
 
@@ -30,7 +30,7 @@ def test_same_numbers_and_one_compilation_whatever_the_number_of_steps(
     fast = engine(learner, steps=1)
     for steps in (1, 3):
         assert isinstance(fast._task, Stepwise)
-        fast._task.steps = steps
+        fast.steps = fast._task.steps = steps
         expected = engine(learner, steps, compile=False)(learner.params(), {}, [task, small_task(seed=6)])
         result = fast(learner.params(), {}, [task, small_task(seed=6)])
         assert total_error(result.params, expected.params) < 1e-10
@@ -38,6 +38,26 @@ def test_same_numbers_and_one_compilation_whatever_the_number_of_steps(
         for got, report in zip(result.tasks, expected.tasks, strict=True):
             torch.testing.assert_close(got.condition_numbers, report.condition_numbers)
     assert len(compilations) == 3  # the step, the query gradient, the pull-back
+
+
+@pytest.mark.parametrize("name", ["maml++", "modgrad", "gap"])
+def test_one_graph_serves_all_steps_of_a_rule_with_its_own_parameters(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorded graphs, run as they are: to compile them takes a minute each and changes nothing here."""
+    graphs = []
+    monkeypatch.setattr(torch, "compile", lambda graph, **options: graphs.append(graph) or graph)
+    method, task = build_method(name, 0.2, steps=2), small_task()
+    learner = Learner(method.prepare(small_conv(), None))
+    own = perturbed_own(method, learner)
+    slow, fast = (MetaGradient(learner, method.rule, steps=3, compile=compile) for compile in (False, True))
+    for weights in (None, (0.2, 0.3, 0.5)):
+        expected = slow(learner.params(), own, [task], query_weights=weights)
+        result = fast(learner.params(), own, [task], query_weights=weights)
+        assert total_error(result.params, expected.params) < 1e-10
+        assert total_error(result.own, expected.own) < 1e-10
+        torch.testing.assert_close(result.loss, expected.loss)
+    assert len(graphs) == 3
 
 
 def test_failure_to_compile_falls_back_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Update rules: the inner gradient goes in, the step comes out. One file a rule."""
 
+from firststep.rules.count import ParameterCounts, count_parameters
 from firststep.rules.gap import gap
 from firststep.rules.gradient_descent import anil, boil, fomaml, maml
 from firststep.rules.maml_plus_plus import annealed_query_weights, maml_plus_plus
@@ -15,12 +16,14 @@ __all__ = [
     "METHODS",
     "RULES",
     "Method",
+    "ParameterCounts",
     "Rule",
     "anil",
     "annealed_query_weights",
     "boil",
     "build_method",
     "build_rule",
+    "count_parameters",
     "fomaml",
     "gap",
     "maml",

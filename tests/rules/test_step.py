@@ -1,0 +1,180 @@
+"""One step of every method: against its plain formula, at its initial values, and what moves."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+import torch
+from torch import nn
+
+from firststep import METHODS, Learner, Method, adapt, build_method, maml, meta_gradient
+from firststep.adaptation import walk
+from firststep.rules import scaled
+from formulas import FORMULAS
+from networks import OwnNetwork, generator, perturbed_own, small_conv, small_task
+from reference import Params, total_error
+
+TASK = small_task()
+RATE = 0.3
+
+
+def learner_for(method: Method, module: nn.Module | None = None) -> Learner:
+    return Learner(method.prepare(module or small_conv(), generator(3)))
+
+
+def one_step(learner: Learner, method: Method, own: Params | None = None) -> Params:
+    return adapt(learner, method.rule, TASK.support_images, TASK.support_labels, steps=1, own=own).adapted
+
+
+def support_loss(learner: Learner, params: Params) -> torch.Tensor:
+    logits = learner(params, TASK.support_images).logits
+    return nn.functional.cross_entropy(logits, TASK.support_labels)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_one_step_is_the_plain_formula(name: str) -> None:
+    method = build_method(name, RATE)
+    learner = learner_for(method)
+    own = perturbed_own(method, learner)
+    params = {key: value.requires_grad_() for key, value in learner.params().items()}
+    moving = method.rule.moving(learner)
+    grads = torch.autograd.grad(support_loss(learner, params), [params[key] for key in moving])
+    expected = FORMULAS[name](RATE)(
+        dict(zip(moving, grads, strict=True)),
+        {key: params[key] for key in moving},
+        own,
+        0,
+        lambda values: support_loss(learner, params | values),
+    )
+    got = one_step(learner, method, own)
+    assert total_error(got, params | expected) < 1e-9
+    still = params.keys() - set(moving)
+    assert all(torch.equal(got[key], params[key]) for key in still)
+
+
+@pytest.mark.parametrize("name", ["fomaml", "meta-sgd", "meta-curvature", "gap"])
+def test_initial_values_give_maml_s_step(name: str) -> None:
+    method, learner = build_method(name, RATE), Learner(small_conv())
+    expected = one_step(learner, build_method("maml", RATE))
+    assert total_error(one_step(learner, method), expected) < 1e-12
+
+
+def test_maml_plus_plus_starts_as_maml_with_batch_norm_at_rest() -> None:
+    learner = Learner(small_conv())
+    start, expected = learner.params(), one_step(learner, build_method("maml", RATE))
+    rest = {name: start[name] if "norm" in name else value for name, value in expected.items()}
+    assert total_error(one_step(learner, build_method("maml++", RATE)), rest) < 1e-12
+
+
+def test_modgrad_starts_near_gradient_descent_on_two_convolutions() -> None:
+    learner, method = Learner(small_conv()), build_method("modgrad", RATE)
+    start, expected = learner.params(), one_step(learner, build_method("maml", RATE))
+    got = one_step(learner, method)
+    assert method.rule.moving(learner) == (
+        *("blocks.2.conv.weight", "blocks.2.conv.bias"),
+        *("blocks.3.conv.weight", "blocks.3.conv.bias"),
+    )
+    for name in ("blocks.2.conv.weight", "blocks.3.conv.weight"):
+        plain, modulated = expected[name] - start[name], got[name] - start[name]
+        assert ((modulated - plain).norm() / plain.norm()).item() < 0.25
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_initial_values_are_a_function_of_the_generator_alone(name: str) -> None:
+    method = build_method(name, RATE)
+    before = torch.get_rng_state()
+    learner = learner_for(method)
+    first, second = (method.rule.init(learner, learner.params(), generator(8)) for _ in range(2))
+    default = method.rule.init(learner, learner.params())
+    assert torch.equal(before, torch.get_rng_state())
+    assert first.keys() == second.keys() == default.keys()
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    assert all(value.dtype == torch.float64 and not value.requires_grad for value in first.values())
+    assert total_error(method.rule.init(learner, learner.params(), generator(0)), default) == 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_own_parameter_is_learned(name: str) -> None:
+    """Its meta-gradient is not 0, except for a bias whose own gradient batch norm makes 0."""
+    method = build_method(name, RATE, steps=2)
+    learner = learner_for(method)
+    own = perturbed_own(method, learner)
+    result = meta_gradient(learner, method.rule, [TASK], own=own, steps=2)
+    assert result.own.keys() == own.keys()
+    for key, grad in result.own.items():
+        assert grad.shape == own[key].shape
+        if not (key.startswith(("bias.blocks", "b.")) or "conv.bias" in key):
+            assert grad.norm() > 1e-9, key
+
+
+def test_warp_layers_rest_in_the_inner_loop_and_move_in_the_outer() -> None:
+    method = build_method("warp-maml", RATE)
+    learner = learner_for(method)
+    start = learner.params()
+    warps = [name for name in start if name.startswith("warps.")]
+    assert len(warps) == 3 * 4
+    adapted = adapt(learner, method.rule, TASK.support_images, TASK.support_labels, steps=3).adapted
+    assert all(torch.equal(adapted[name], start[name]) for name in warps)
+    assert not torch.equal(adapted["blocks.0.conv.weight"], start["blocks.0.conv.weight"])
+    gradient = meta_gradient(learner, method.rule, [TASK], steps=3).params
+    assert all(gradient[name].norm() > 1e-9 for name in warps if not name.endswith("conv.bias"))
+
+
+def test_steps_beyond_the_horizon_use_the_last_step_s_parameters() -> None:
+    short, learner = build_method("maml++", RATE, steps=2), Learner(small_conv())
+    own = perturbed_own(short, learner)
+    images, labels = TASK.support_images, TASK.support_labels
+    got = adapt(learner, short.rule, images, labels, steps=5, own=own).adapted
+    longer = {name: torch.cat([rows, rows[-1:], rows[-1:], rows[-1:]]) for name, rows in own.items()}
+    expected = adapt(learner, short.rule, images, labels, steps=5, own=longer).adapted
+    assert total_error(got, expected) == 0
+    walked = list(islice(walk(learner, short.rule, learner.params(), own, images, labels), 5))
+    assert total_error(walked[-1][0], expected) == 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_user_s_own_network(name: str) -> None:
+    """One convolution, torch's batch norm, layer norm, a linear layer of another name."""
+    module = OwnNetwork().double()
+    if name == "warp-maml":
+        with pytest.raises(ValueError, match=r"defined for the Conv backbones, conv4 and conv6.*OwnNetwork"):
+            build_method(name).prepare(module, None)
+        return
+    method, learner = build_method(name, RATE), Learner(module, classifier="head.out")
+    if name == "modgrad":
+        with pytest.raises(ValueError, match=r"at least 2 convolutions .*OwnNetwork has 1"):
+            meta_gradient(learner, method.rule, [TASK])
+        return
+    result = meta_gradient(learner, method.rule, [TASK], steps=2)
+    assert all(torch.isfinite(grad).all() for grad in [*result.params.values(), *result.own.values()])
+
+
+def test_longer_steps() -> None:
+    learner = Learner(small_conv())
+    images, labels = TASK.support_images, TASK.support_labels
+    twice = adapt(learner, scaled(maml(RATE), 2.0), images, labels, steps=1).adapted
+    assert total_error(twice, one_step(learner, build_method("maml", 2 * RATE))) < 1e-12
+    # What MAML++ sets, batch norm's scale and shift, it sets all the same.
+    method = build_method("maml++", RATE)
+    own = perturbed_own(method, learner)
+    twice = adapt(learner, scaled(method.rule, 2.0), images, labels, steps=1, own=own).adapted
+    torch.testing.assert_close(twice["blocks.0.norm.weight"], own["norm.blocks.0.norm.weight"][0])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
+def test_bad_rates_are_named(name: str, rate: float) -> None:
+    with pytest.raises(ValueError, match="rate must be a positive number"):
+        build_method(name, rate)
+
+
+def test_bad_uses_are_named() -> None:
+    with pytest.raises(ValueError, match="steps must be at least 1"):
+        build_method("maml++", steps=0)
+    with pytest.raises(ValueError, match=r"needs a network with warp layers: .*warp\(module\)"):
+        meta_gradient(Learner(small_conv()), build_method("warp-maml").rule, [TASK])
+    perceptron = nn.Sequential(nn.Flatten(), nn.Linear(256, 3)).double()
+    for name, message in (("gap", "with convolutions; Sequential has none"), ("modgrad", "Sequential has 0")):
+        with pytest.raises(ValueError, match=message):
+            meta_gradient(Learner(perceptron, "1"), build_method(name).rule, [TASK])
