@@ -28,18 +28,21 @@ class Draws:
     def between(self, low: float, high: float) -> float:
         return low + (high - low) * float(self.uniform(1)[0])
 
-    def below(self, limits: list[int]) -> list[int]:
-        """One integer in [0, limit) for each limit (the bias of 2⁻⁶⁴·limit is far below notice)."""
-        raw: list[int] = self._bits.random_raw(len(limits)).tolist()
-        return [bits * limit >> 64 for bits, limit in zip(raw, limits, strict=True)]
+    def below(self, limit: int) -> int:
+        """An integer in [0, limit); the bias, limit·2⁻⁶⁴, is beyond notice."""
+        return int(self._bits.random_raw()) * limit >> 64
 
     def distinct(self, count: int, population: int) -> list[int]:
         """``count`` different integers in [0, population), in random order: a cut-off shuffle."""
         if count > population:
             raise ValueError(f"cannot draw {count} different items of {population}")
-        moved: dict[int, int] = {}
+        # As in ``below``, but in one go; 32 bits are plenty for the size of any class.
+        raw: np.ndarray = self._bits.random_raw(count) >> np.uint64(32)
+        limits = np.arange(population, population - count, -1, dtype=np.uint64)
+        steps: np.ndarray = (raw * limits) >> np.uint64(32)
+        moved: dict[int, int] = {}  # places of the shuffled list that no longer hold their own number
         chosen = []
-        for place, step in enumerate(self.below(list(range(population, population - count, -1)))):
+        for place, step in enumerate(steps.tolist()):
             other = place + step
             chosen.append(moved.get(other, other))
             moved[other] = moved.get(place, place)

@@ -64,7 +64,8 @@ class Episodes:
                 raise FirststepError(f"{where}: class {name!r} has {count} images, but {wanted}")
         self.split, self.ways, self.shots, self.queries, self.seed = split, ways, shots, queries, seed
         self.augment = Augmentation() if augment is True else (augment or None)
-        self._starts = split.starts()
+        self._starts = np.array(split.starts())
+        self._images = np.asarray(split.images)  # indexing a memmap itself costs a memmap each time
         self._support_labels = np.repeat(np.arange(ways, dtype=np.int64), shots)
         self._query_labels = np.repeat(np.arange(ways, dtype=np.int64), queries)
 
@@ -80,21 +81,14 @@ class Episodes:
             raise IndexError(f"episodes are numbered from 0, not {index}")
         draws = self._draws("episode", index)
         classes = draws.distinct(self.ways, len(self.split.classes))
-        rows = np.array(
-            [
-                [
-                    self._starts[c] + row
-                    for row in draws.distinct(self.shots + self.queries, self.split.counts[c])
-                ]
-                for c in classes
-            ]
-        )
+        need = self.shots + self.queries
+        rows = np.array([draws.distinct(need, self.split.counts[c]) for c in classes])
+        rows += self._starts[classes, None]
         return Plan(classes, rows[:, : self.shots], rows[:, self.shots :])
 
     def __getitem__(self, index: int) -> Episode:
         plan = self.plan(index)
-        support = self.split.images[plan.support.ravel()]
-        query = self.split.images[plan.query.ravel()]
+        support, query = self._images[plan.support.ravel()], self._images[plan.query.ravel()]
         if self.augment is not None:
             draws = self._draws("augmentation", index)
             support = self.augment(support, draws)

@@ -66,11 +66,11 @@ class Preprocessing:
     def normalise(self, pixels: np.ndarray) -> np.ndarray:
         """uint8 [..., H, W, C] to float32 [..., C, H, W]: (pixel / 255 - mean) / std."""
         scale = np.array([1 / (255 * s) for s in self.std], dtype=np.float32)
-        offset = np.array([-m / s for m, s in zip(self.mean, self.std, strict=True)], dtype=np.float32)
-        planes = np.moveaxis(pixels, -1, -3)
-        normalised = np.empty(planes.shape, dtype=np.float32)
-        np.multiply(planes, scale[:, None, None], out=normalised)
-        normalised += offset[:, None, None]
+        normalised = np.moveaxis(pixels, -1, -3).astype(np.float32, order="C")
+        normalised *= scale[:, None, None]
+        if any(self.mean):
+            offset = [-m / s for m, s in zip(self.mean, self.std, strict=True)]
+            normalised += np.array(offset, dtype=np.float32)[:, None, None]
         return normalised
 
 

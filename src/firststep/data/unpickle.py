@@ -8,6 +8,7 @@ little memory; numpy arrays become memory maps into the pickle itself.
 
 from __future__ import annotations
 
+import os
 import pickle
 import struct
 from collections.abc import Callable
@@ -112,6 +113,7 @@ class _Machine:
 
     def __init__(self, file: BinaryIO, path: str) -> None:
         self.file, self.path = file, path
+        self.size = os.fstat(file.fileno()).st_size
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
@@ -147,6 +149,8 @@ class _Machine:
 
     def string(self, form: str, text: bool = False) -> None:
         length = self.number(form)
+        if self.file.tell() + length > self.size:
+            raise EOFError("it ends early")
         if length >= LONG:
             stretch = Stretch(self.path, self.file.tell(), length, text)
             self.file.seek(length, 1)

@@ -67,7 +67,7 @@ def sample(
     draws: Draws, forms: Sequence[tuple[str, str]], side: int, variation: Variation = STANDARD
 ) -> np.ndarray:
     """A random sample of the class with these (character, face) forms: uint8 [side, side]."""
-    character, face = forms[draws.below([len(forms)])[0]]
+    character, face = forms[draws.below(len(forms))]
     v = variation
     angle = math.radians(draws.between(-v.rotation, v.rotation))
     shear = draws.between(-v.shear, v.shear)
@@ -84,7 +84,7 @@ def sample(
     )
     shape = outline(character, face)
     ink = fill(place(shape, side, matrix, shift), shape.following, side * SUBPIXELS)
-    change = v.thinnest + draws.below([v.boldest - v.thinnest + 1])[0]
+    change = v.thinnest + draws.below(v.boldest - v.thinnest + 1)
     changed = thicken(ink, change)
     # A hairline thinned to nothing would no longer be the character.
     return shrink(changed if 2 * changed.sum() >= ink.sum() else ink)
