@@ -24,14 +24,12 @@ from firststep.learner import Learner
 from firststep.metagradient import Conditioning, MetaGradient, meta_gradient
 from firststep.rules import (
     METHODS,
-    RULES,
     Method,
     Rule,
     anil,
     annealed_query_weights,
     boil,
     build_method,
-    build_rule,
     fomaml,
     gap,
     maml,
@@ -48,7 +46,6 @@ __version__ = "0.1.0"
 __all__ = [
     "BACKBONES",
     "METHODS",
-    "RULES",
     "Conditioning",
     "FirststepError",
     "Learner",
@@ -64,7 +61,6 @@ __all__ = [
     "boil",
     "build_backbone",
     "build_method",
-    "build_rule",
     "classifier_gram",
     "condition_number",
     "conditioning_loss",

@@ -8,13 +8,12 @@ from firststep.rules.meta_curvature import meta_curvature
 from firststep.rules.meta_sgd import meta_sgd
 from firststep.rules.method import Method
 from firststep.rules.modgrad import modgrad
-from firststep.rules.registry import METHODS, RULES, build_method, build_rule
+from firststep.rules.registry import METHODS, build_method
 from firststep.rules.rule import Rule, scaled
 from firststep.rules.warp_maml import warp_maml
 
 __all__ = [
     "METHODS",
-    "RULES",
     "Method",
     "ParameterCounts",
     "Rule",
@@ -22,7 +21,6 @@ __all__ = [
     "annealed_query_weights",
     "boil",
     "build_method",
-    "build_rule",
     "count_parameters",
     "fomaml",
     "gap",

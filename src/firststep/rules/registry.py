@@ -51,12 +51,3 @@ def build_method(name: str, rate: float | None = None, steps: int = 5) -> Method
     if name not in METHODS:
         raise ValueError(f"unknown method {name!r}; there are {', '.join(METHODS)}")
     return METHODS[name]({} if rate is None else {"rate": rate}, steps)
-
-
-# The former names, for callers that have not yet moved to methods.
-RULES = METHODS
-
-
-def build_rule(name: str, rate: float | None = None) -> Rule:
-    """The rule of that method alone."""
-    return build_method(name, rate).rule

@@ -1,0 +1,84 @@
+"""``firststep parameters``: how much each method learns with each backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import tyro
+
+from firststep.errors import FirststepError
+
+PAPER_WAYS = 5
+PAPER_IMAGE_SIZE = 84
+
+
+def parameters(
+    *,
+    backbone: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = (),
+    filters: Annotated[tuple[int, ...], tyro.conf.arg(metavar="INT ...")] = (32, 64, 128),
+    ways: Annotated[int, tyro.conf.arg(metavar="INT")] = PAPER_WAYS,
+    image_size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None,
+    steps: Annotated[int, tyro.conf.arg(metavar="INT")] = 5,
+) -> None:
+    """Count the parameters of every method and backbone, with the paper's counts beside them.
+
+    Args:
+        backbone: conv4, conv6, resnet10 or resnet18; all of them if left out.
+        filters: Widths of the Conv backbones.
+        ways: Classes of a task.
+        image_size: Side of the pictures; if left out 84 px for Conv, 224 px for ResNet.
+        steps: Inner steps, for each of which maml++ has parameters.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from firststep.backbones import BACKBONES
+
+    headers = ("backbone", "method", "backbone's", "added", "total", "paper's")
+    table = Table(*headers, show_edge=False, title=f"parameters, {ways}-way, RGB")
+    table.caption = "–: the method is not defined for this backbone"
+    for column in table.columns:
+        column.no_wrap = True
+    for column in table.columns[2:]:
+        column.justify = "right"
+    try:
+        for name in backbone or BACKBONES:
+            has_filters = name in BACKBONES and BACKBONES[name].has_filters
+            for width in filters if has_filters else (None,):
+                for row in _rows(name, width, ways, image_size, steps):
+                    table.add_row(*row)
+                table.add_section()
+    except ValueError as error:
+        raise FirststepError(str(error)) from None
+    Console(highlight=False, soft_wrap=True).print(table)
+
+
+def _rows(
+    backbone: str, width: int | None, ways: int, image_size: int | None, steps: int
+) -> Iterator[tuple[str, ...]]:
+    """The lines of one backbone; the paper's own method is MAML with a loss that adds no parameters."""
+    from firststep.backbones import BACKBONES, build_backbone
+    from firststep.paper.preconditioners import published_methods
+    from firststep.rules import METHODS, build_method, count_parameters
+
+    size = BACKBONES[backbone].image_size if image_size is None and backbone in BACKBONES else image_size
+    published = {
+        row.method: f"{row.total_parameters:,}"
+        for row in published_methods()
+        if (row.backbone, row.filters, PAPER_WAYS, PAPER_IMAGE_SIZE) == (backbone, width, ways, size)
+    }
+    label = backbone if width is None else f"{backbone}-{width}"
+    names = [(name, name) for name in METHODS]
+    names.insert(1, ("conditioned", "maml"))
+    for shown, name in names:
+        module = build_backbone(backbone, ways=ways, image_size=size, filters=width)
+        method = build_method(name, steps=steps)
+        try:
+            counts = count_parameters(method, module)
+        except ValueError:
+            yield label, shown, "", "–", "", ""
+        else:
+            numbers = (counts.backbone, counts.added, counts.total)
+            yield label, shown, *(f"{number:,}" for number in numbers), published.get(shown, "")
+        label = ""
