@@ -9,19 +9,17 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import pickle
 import shutil
-import struct
 import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from PIL import Image
 
+from data.pickles import newest_pickle, python2_pickle, python3_pickle
 from firststep.data.official import official
 
 Expected = dict[str, dict[str, list[tuple[int, int, int]]]]
@@ -73,32 +71,6 @@ def write_folder(
         (folder / name).mkdir(parents=True, exist_ok=True)
         for i in range(first, first + images):
             (folder / name / f"{name}_{i:04d}.{ending}").write_bytes(encoded(name, i, size, kind))
-
-
-class Python2Pickler(pickle._Pickler):
-    """Writes byte strings as Python 2 wrote its str: the authors' pickles are from then."""
-
-    def save_bytes(self, data: bytes) -> None:
-        if len(data) < 256:
-            self.write(pickle.SHORT_BINSTRING + bytes([len(data)]) + data)
-        else:
-            self.write(pickle.BINSTRING + struct.pack("<i", len(data)) + data)
-        self.memoize(data)
-
-    dispatch: ClassVar[dict] = {**pickle._Pickler.dispatch, bytes: save_bytes}
-
-
-def python2_pickle(path: Path, value: object) -> None:
-    with open(path, "wb") as file:
-        Python2Pickler(file, protocol=2).dump(value)
-
-
-def python3_pickle(path: Path, value: object) -> None:
-    path.write_bytes(pickle.dumps(value, protocol=2))
-
-
-def newest_pickle(path: Path, value: object) -> None:
-    path.write_bytes(pickle.dumps(value, protocol=5))
 
 
 Write = Callable[[Path, object], None]

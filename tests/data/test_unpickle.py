@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from data.copies import newest_pickle, python2_pickle, python3_pickle
+from data.pickles import newest_pickle, python2_pickle, python3_pickle
 from firststep.data import open_dataset
 from firststep.data.pickled import ArrayInFile, as_array, as_bytes
 from firststep.data.unpickle import load_pickle

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from firststep.data.pickled import ArrayInFile, Stretch, as_text
+from firststep.data.pickle_names import CALLS, NAMES, Name, Unfinished, make_array
+from firststep.data.pickled import Stretch, as_text
 from firststep.errors import FirststepError
 
 LONG = 256
@@ -35,77 +36,6 @@ def load_pickle(path: Path) -> Any:
             return _Machine(file, str(path)).run()
     except _NOT_DATA as error:
         raise FirststepError(f"{path} is not a complete pickle of arrays and lists ({error})") from None
-
-
-class _Name(str):
-    """A global that the pickle may use; only the functions in ``_CALLS`` know what it means."""
-
-
-class _Unfinished:
-    """An array whose shape and bytes the next BUILD brings."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value: Any = None
-
-
-_ALIASES = {
-    **{
-        f"{core}.multiarray {what}": f"array {what}"
-        for core in ("numpy.core", "numpy._core")
-        for what in ("_reconstruct", "scalar")
-    },
-    **{f"{core}.numeric _frombuffer": "array _frombuffer" for core in ("numpy.core", "numpy._core")},
-    **{
-        f"{module} {what}": what
-        for module in ("builtins", "__builtin__")
-        for what in ("bytes", "bytearray", "list", "dict", "set", "frozenset", "int")
-    },
-    "numpy ndarray": "ndarray",
-    "numpy dtype": "dtype",
-    "_codecs encode": "encode",
-    "collections OrderedDict": "dict",
-    "collections defaultdict": "defaultdict",
-}
-
-
-def _dtype(code: Any) -> np.dtype[Any]:
-    dtype = np.dtype(as_text(code))
-    if dtype.hasobject or dtype.names:
-        raise FirststepError(f"arrays of type {dtype} are not data")
-    return dtype
-
-
-def _array(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], fortran: bool) -> Any:
-    if dtype.hasobject or not isinstance(data, bytes | bytearray | Stretch):
-        raise FirststepError("an array of objects is not data")
-    if isinstance(data, Stretch):
-        return ArrayInFile(data, dtype, shape, fortran)
-    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
-
-
-def _encode(text: Any, encoding: str) -> Any:
-    if encoding != "latin1":
-        raise FirststepError(f"text in the encoding {encoding!r} is not data")
-    return text if isinstance(text, Stretch) else text.encode("latin-1")
-
-
-_CALLS: dict[str, Callable[..., Any]] = {
-    "array _reconstruct": lambda *ignored: _Unfinished(),
-    "array scalar": lambda dtype, data: np.frombuffer(data, dtype)[0],
-    "array _frombuffer": lambda data, dtype, shape, order: _array(data, dtype, shape, order == "F"),
-    "dtype": lambda code, *ignored: _dtype(code),
-    "encode": _encode,
-    "bytes": lambda *content: bytes(content[0]) if content else b"",
-    "bytearray": lambda *content: content[0] if content else b"",
-    "list": lambda *content: list(*content),
-    "dict": lambda *content: dict(*content),
-    "defaultdict": lambda *ignored: {},
-    "set": lambda *content: set(*content),
-    "frozenset": lambda *content: frozenset(*content),
-    "int": lambda *content: int(*content),
-}
 
 
 class _Machine:
@@ -171,20 +101,20 @@ class _Machine:
         return _finished(self.stack.pop())
 
     def name(self, module: str, attribute: str) -> None:
-        alias = _ALIASES.get(f"{module} {attribute}")
+        alias = NAMES.get(f"{module} {attribute}")
         if alias is None:
             raise FirststepError(
                 f"{self.path}: this pickle wants to use {module}.{attribute}, which is not data; "
                 "refused, nothing was run"
             )
-        self.push(_Name(alias))
+        self.push(Name(alias))
 
     def reduce(self) -> None:
         arguments, function = self.pop(), self.stack.pop()
-        if not isinstance(function, _Name) or function not in _CALLS:
+        if not isinstance(function, Name) or function not in CALLS:
             raise FirststepError(f"{self.path}: this pickle calls something that is not data; refused")
         try:
-            self.push(_CALLS[function](*arguments))
+            self.push(CALLS[function](*arguments))
         except FirststepError as error:
             raise FirststepError(f"{self.path}: {error}") from None
 
@@ -194,9 +124,9 @@ class _Machine:
             # (version, byte order, ...): the memo must see the ordered type too, so replace in place.
             ordered = {"<": target.newbyteorder("<"), ">": target.newbyteorder(">")}
             self.replace(target, ordered.get(as_text(state[1]), target))
-        elif isinstance(target, _Unfinished):
+        elif isinstance(target, Unfinished):
             _, shape, dtype, fortran, data = state
-            target.value = _array(data, dtype, tuple(shape), bool(fortran))
+            target.value = make_array(data, dtype, tuple(shape), bool(fortran))
         else:
             raise FirststepError(f"{self.path}: this pickle sets up an object that is not data; refused")
 
@@ -244,7 +174,7 @@ class _Machine:
 
 
 def _finished(value: Any) -> Any:
-    return value.value if isinstance(value, _Unfinished) and value.value is not None else value
+    return value.value if isinstance(value, Unfinished) and value.value is not None else value
 
 
 def _marked(kind: Callable[[list[Any]], Any]) -> Callable[[_Machine], None]:
