@@ -91,7 +91,7 @@ def _plain(picture: Image.Image, mode: str) -> Image.Image:
 
 def _border_is_light(array: np.ndarray) -> bool:
     border = np.concatenate([array[0], array[-1], array[:, 0], array[:, -1]])
-    return 2 * np.count_nonzero(border > 127) > border.size
+    return bool(2 * np.count_nonzero(border > 127) > border.size)
 
 
 def decode(picture: Path | str | Any, name: str, preprocessing: Preprocessing) -> np.ndarray:
