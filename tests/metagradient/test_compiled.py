@@ -30,7 +30,7 @@ def test_same_numbers_and_one_compilation_whatever_the_number_of_steps(
     fast = engine(learner, steps=1)
     for steps in (1, 3):
         assert isinstance(fast._task, Stepwise)
-        fast.steps = fast._task.steps = steps
+        fast._task.steps = steps
         expected = engine(learner, steps, compile=False)(learner.params(), {}, [task, small_task(seed=6)])
         result = fast(learner.params(), {}, [task, small_task(seed=6)])
         assert total_error(result.params, expected.params) < 1e-10

@@ -57,7 +57,6 @@ class MetaGradient:
             if conditioning.weight == 0:
                 conditioning = None
         rule.moving(learner)  # refuses a network for which the rule is not defined
-        self.steps = steps
         self._task = (
             Stepwise(learner, rule, steps, conditioning, compile)
             if engine == "stepwise"
@@ -84,7 +83,7 @@ class MetaGradient:
         """
         if not tasks:
             raise ValueError("tasks must not be empty")
-        weights = check_query_weights(query_weights, self.steps)
+        weights = check_query_weights(query_weights, self._task.steps)
         total_params: Params = {}
         total_own: Params = {}
         reports = []
