@@ -14,7 +14,14 @@ import sys
 from firststep.errors import FirststepError
 
 COMMANDS: dict[str, str] = {
+    "demo": "meta-train with and without conditioning on the embedded glyphs and compare, in minutes",
     "data": "look at a dataset, check it and build its cache; `firststep data list` shows all",
+    "train": "meta-train a learner by a recipe and flags, or resume a run",
+    "evaluate": "test a run: accuracy and condition number after every inner step",
+    "compare": "tables, pictures and paired differences of several runs",
+    "adapt": "adapt a trained model to folders of your own pictures and classify others",
+    "diagnose": "eigenvalue spectrum and condition number of a run or of your own module",
+    "parameters": "count the parameters of every method and backbone",
 }
 """What each command does, in a line; its function lives in ``firststep.cli.<command>``."""
 
@@ -59,9 +66,12 @@ def _run(arguments: list[str]) -> int:
 
     import tyro
 
-    function = getattr(importlib.import_module(f"firststep.cli.{command}"), command)
+    module = importlib.import_module(f"firststep.cli.{command}")
     try:
-        tyro.cli(function, prog=f"firststep {command}", args=rest)
+        if hasattr(module, "main"):  # a command that reads its arguments in its own way
+            module.main(rest)
+        else:
+            tyro.cli(getattr(module, command), prog=f"firststep {command}", args=rest)
     except SystemExit as exit_:  # tyro's way of saying that help was shown (0) or arguments are wrong (2)
         return exit_.code if isinstance(exit_.code, int) else 2
     return 0

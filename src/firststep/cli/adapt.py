@@ -1,0 +1,108 @@
+"""``firststep adapt``: a trained model on somebody's own pictures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.table import Table
+
+from firststep.cli.tables import console
+from firststep.errors import FirststepError
+from firststep.evaluation.classify import Adapted, adapt_to, load_pictures, load_support, picture_files
+from firststep.evaluation.trained import load_trained
+
+
+def adapt(
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    /,
+    *,
+    support: Annotated[Path, tyro.conf.arg(metavar="FOLDER")],
+    query: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None,
+    steps: Annotated[str, tyro.conf.arg(metavar="N|auto")] = "auto",
+    rate_multiplier: float = 1.0,
+    transductive: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    format: Literal["table", "csv", "json"] = "table",
+    which: Literal["best", "last"] = "best",
+    device: str | None = None,
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("adapted"),
+) -> None:
+    """Adapt a trained model to a few labelled pictures and classify others.
+
+    Each query picture is classified together with the support pictures and no other query, so that one
+    query's answer never depends on another; --transductive classifies all queries in one batch instead.
+
+    Args:
+        run: Folder of a run, or builtin:glyphs.
+        support: Folder with one subfolder for each class, with a few pictures each.
+        query: Picture, or folder of pictures, to classify.
+        steps: Inner steps to take; auto chooses by cross-validation on the support pictures.
+        rate_multiplier: Take inner steps so many times as long.
+        transductive: Let the query pictures share batch-norm statistics.
+        format: Of the predictions on standard output.
+        which: Checkpoint: best by validation, or last.
+        device: cpu, cuda, ...; as trained if left out.
+        out: Folder for the adapted weights.
+    """
+    number = None if steps == "auto" else _number(steps)
+    trained = load_trained(run, which=which, device=device)
+    files = picture_files(query) if query is not None else []
+    pictures = load_pictures(files, trained.preprocessing, trained.setup.device) if files else None
+    adapted = adapt_to(trained, load_support(support, trained), steps=number, rate_multiplier=rate_multiplier)
+    path = adapted.save(out)
+    print(f"{_how(adapted)}; weights: {path}", file=sys.stderr)
+    if pictures is not None:
+        rows = _predictions(adapted, files, adapted.probabilities(pictures, transductive).tolist())
+        _print(rows, adapted.support.classes, format)
+
+
+def _number(steps: str) -> int:
+    if not steps.isdecimal():
+        raise FirststepError(f"--steps takes a number or auto, not {steps!r}")
+    return int(steps)
+
+
+def _how(adapted: Adapted) -> str:
+    choice = adapted.choice
+    taken = f"adapted to {len(adapted.support.classes)} classes in {choice.steps} steps"
+    if choice.folds:
+        return f"{taken} (chosen on {choice.folds} held-out folds)"
+    return taken
+
+
+def _predictions(
+    adapted: Adapted, files: list[Path], probabilities: list[list[float]]
+) -> list[dict[str, Any]]:
+    rows = []
+    for file, row in zip(files, probabilities, strict=True):
+        best = max(range(len(row)), key=row.__getitem__)
+        by_class = dict(zip(adapted.support.classes, row, strict=True))
+        rows.append(
+            {
+                "picture": str(file),
+                "class": adapted.support.classes[best],
+                "probability": row[best],
+                "all": by_class,
+            }
+        )
+    return rows
+
+
+def _print(rows: list[dict[str, Any]], classes: list[str], format: str) -> None:
+    if format == "json":
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif format == "csv":
+        table = csv.writer(sys.stdout, lineterminator="\n")
+        table.writerow(["picture", "class", "probability", *classes])
+        for row in rows:
+            table.writerow([row["picture"], row["class"], row["probability"], *row["all"].values()])
+    else:
+        shown = Table("picture", "class", "probability")
+        shown.columns[2].justify = "right"
+        for row in rows:
+            shown.add_row(row["picture"], row["class"], f"{100 * row['probability']:.1f} %")
+        console().print(shown)

@@ -1,0 +1,119 @@
+"""``firststep evaluate``: test a run after every inner step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from firststep.cli.progress import progress_bar
+from firststep.cli.tables import console, step_table
+from firststep.errors import FirststepError
+from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, Evaluation
+from firststep.evaluation.evaluate import evaluate as test
+from firststep.evaluation.trained import data_for, load_trained
+from firststep.training.run import BUILTIN
+from firststep.training.setup import TEST_SEED
+
+
+def evaluate(
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    /,
+    *,
+    steps: tuple[int, ...] = DEFAULT_STEPS,
+    auto: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    rate_multiplier: float = 1.0,
+    episodes: int = DEFAULT_EPISODES,
+    split: Literal["test", "val", "train"] = "test",
+    ways: int | None = None,
+    shots: int | None = None,
+    queries: int | None = None,
+    subset: str | None = None,
+    data: str | None = None,
+    data_path: Path | None = None,
+    which: Literal["best", "last"] = "best",
+    seed: int = TEST_SEED,
+    device: str | None = None,
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+) -> None:
+    """Test a run on deterministic episodes: accuracy and condition number after each number of steps.
+
+    Writes a JSON file with every episode's accuracy and a CSV file with the means.
+
+    Args:
+        run: Folder of a run, or builtin:glyphs.
+        steps: Numbers of inner steps to test after; beyond the trained number is fine.
+        auto: Also choose the number of steps on each support set by cross-validation.
+        rate_multiplier: Take inner steps so many times as long.
+        episodes: Test episodes.
+        split: Split that they come from.
+        ways: Classes of a task; must be what the run was trained for.
+        shots: Support pictures of each class; as trained if left out.
+        queries: Query pictures of each class; as trained if left out.
+        subset: Parameters whose condition number is shown; the constrained ones if left out.
+        data: Another dataset than the run was trained on.
+        data_path: Where the dataset is, if it has moved or is another.
+        which: Checkpoint: best by validation, or last.
+        seed: Of the episodes; runs are comparable when it is the same.
+        device: cpu, cuda, ...; as trained if left out.
+        out: Folder for the results; evaluations/ in the run's folder if left out.
+    """
+    result, path = evaluate_run(
+        run, which=which, device=device, data=data, data_path=data_path, out=out, steps=steps, auto=auto,
+        rate_multiplier=rate_multiplier, episodes=episodes, split=split, ways=ways, shots=shots,
+        queries=queries, subset=subset, seed=seed,
+    )  # fmt: skip
+    screen = console()
+    settings = result.settings
+    screen.print(
+        f"[bold]{result.run}[/] ({result.label}, update {result.origin['update']}) on {settings['data']} "
+        f"{settings['split']}: {settings['ways']}-way {settings['shots']}-shot, "
+        f"{settings['episodes']} episodes"
+    )
+    screen.print(step_table(result))
+    if result.auto_steps is not None:
+        screen.print(f"automatic choice: {result.auto_steps.mean():.1f} steps on average")
+    screen.print(f"written: {path}.json, {path}.csv")
+
+
+def evaluate_run(
+    run: str,
+    *,
+    which: str = "best",
+    device: str | None = None,
+    data: str | None = None,
+    data_path: Path | None = None,
+    out: Path | None = None,
+    **options: object,
+) -> tuple[Evaluation, Path]:
+    """Test with a progress bar and save; gives the evaluation and the files' common path."""
+    trained = load_trained(run, which=which, device=device)
+    if out is None:
+        inside = not run.startswith(BUILTIN)
+        out = trained.run.folder / "evaluations" if inside else Path("evaluations") / trained.run.name
+    total = options.get("episodes", DEFAULT_EPISODES)
+    assert isinstance(total, int)
+    with progress_bar() as progress:
+        dataset = data_for(trained, data, data_path, progress)
+        done = 0
+
+        def tick() -> None:
+            nonlocal done
+            done += 1
+            progress(f"testing {trained.run.name}", done, total)
+
+        result = test(trained, dataset, progress=tick, **options)  # type: ignore[arg-type]
+    path = out / file_name(result)
+    try:
+        result.save(path)
+    except OSError as error:
+        raise FirststepError(f"cannot write to {out}: {error.strerror}") from None
+    return result, path
+
+
+def file_name(evaluation: Evaluation) -> str:
+    """Says what differs between the evaluations of one run."""
+    s = evaluation.settings
+    longer = f"-x{s['rate_multiplier']:g}" if s["rate_multiplier"] != 1 else ""
+    return f"{s['data']}-{s['split']}-{s['ways']}way-{s['shots']}shot-{s['episodes']}episodes{longer}"

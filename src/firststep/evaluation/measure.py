@@ -1,0 +1,105 @@
+"""Accuracy after each inner step and condition number before each, task by task, in flat memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from firststep.adaptation import support_gram, walk
+from firststep.conditioning import log_condition_number
+from firststep.learner import Learner, Params
+from firststep.rules import Rule
+from firststep.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What was measured on a number of tasks at a number of steps."""
+
+    steps: tuple[int, ...]
+    accuracy: np.ndarray
+    """[tasks, steps], in 0..1"""
+    log_condition: np.ndarray
+    """[tasks, steps]: log10 of the condition number of the support set's Gram matrix at those parameters"""
+
+    def mean(self) -> np.ndarray:
+        return self.accuracy.mean(0)
+
+    def half_width(self) -> np.ndarray:
+        """95 % confidence half-width of the mean over tasks, 1.96 · std / sqrt(tasks)."""
+        return half_width(self.accuracy)
+
+    def condition_number(self) -> np.ndarray:
+        """Geometric mean over tasks: condition numbers spread over orders of magnitude."""
+        return np.power(10.0, self.log_condition.mean(0))
+
+
+def half_width(samples: np.ndarray) -> np.ndarray:
+    """1.96 · std / sqrt(n) over the first axis; std with n - 1."""
+    return 1.96 * samples.std(0, ddof=1) / np.sqrt(len(samples))
+
+
+def measure_task(
+    learner: Learner,
+    rule: Rule,
+    params: Params,
+    own: Params,
+    task: Task,
+    *,
+    steps: Sequence[int],
+    subset: str = "cls",
+) -> tuple[list[float], list[float]]:
+    """Query accuracy and log10 condition number at each of the (ascending) steps of one task.
+
+    Only the parameters of the current step exist: a hundred steps need no more memory than one.
+    """
+    accuracies: list[float] = []
+    log_conditions: list[float] = []
+    walker = walk(learner, rule, params, own, task.support_images, task.support_labels)
+    current = params
+    taken = 0
+    for step in steps:
+        while taken < step:
+            current, _ = next(walker)
+            taken += 1
+        with torch.no_grad():
+            logits = learner(current, task.query_images).logits
+            gram = support_gram(
+                learner,
+                task.support_images,
+                task.support_labels,
+                params=current,
+                subset=subset,
+                check_finite=False,
+            )
+            accuracies.append((logits.argmax(-1) == task.query_labels).double().mean().item())
+            log_conditions.append(log_condition_number(gram, check_finite=False).item())
+    return accuracies, log_conditions
+
+
+def measure_tasks(
+    learner: Learner,
+    rule: Rule,
+    params: Params,
+    own: Params,
+    tasks: Iterable[Task],
+    *,
+    steps: Sequence[int],
+    subset: str = "cls",
+    progress: Callable[[], None] | None = None,
+) -> Measurement:
+    """:func:`measure_task` over many tasks; ``progress`` is called after each."""
+    ordered = tuple(sorted(set(steps)))
+    rows = []
+    for task in tasks:
+        rows.append(measure_task(learner, rule, params, own, task, steps=ordered, subset=subset))
+        if progress is not None:
+            progress()
+    return Measurement(
+        steps=ordered,
+        accuracy=np.array([accuracy for accuracy, _ in rows]),
+        log_condition=np.array([log_condition for _, log_condition in rows]),
+    )

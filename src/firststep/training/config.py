@@ -1,0 +1,168 @@
+"""Everything that decides a training run, typed, checked and written beside its results."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firststep.backbones import BACKBONES
+from firststep.data import DATASETS
+from firststep.errors import FirststepError
+from firststep.metagradient import CONDITIONING_LOSSES, ENGINES, Conditioning
+from firststep.rules import METHODS
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """A meta-training run. The defaults are the paper's protocol."""
+
+    # What is learned from
+    data: str = "glyphs"
+    """glyphs (embedded), omniglot, cifar-fs, fc100, mini-imagenet, tiered-imagenet, cub or folder."""
+    data_path: Path | None = None
+    """Folder or archive that holds the dataset; not for glyphs."""
+    image_size: int | None = None
+    """Side of the pictures in pixels; the dataset's usual size if left out."""
+    rotations: bool = False
+    """omniglot: quarter turns as extra classes."""
+    augment: bool = False
+    """Random crops, flips and colour jitter on training episodes."""
+    partial: bool = False
+    """Accept data that differs from the official classes and counts."""
+    skip_broken: bool = False
+    """Leave out pictures that cannot be decoded."""
+    cache: Path | None = None
+    """Folder for the image cache, instead of beside the data or the user's cache folder."""
+
+    # The task
+    ways: int = 5
+    """Classes of a task."""
+    shots: int = 5
+    """Support pictures of each class."""
+    queries: int = 16
+    """Query pictures of each class."""
+
+    # The learner
+    backbone: str = "conv4"
+    """Network: conv4, conv6, resnet10 or resnet18."""
+    filters: int | None = None
+    """Channels of each block of conv4 and conv6; 64 if left out."""
+    method: str = "maml"
+    """Update rule of the inner loop; `firststep parameters` lists them."""
+    rate: float | None = None
+    """Inner learning rate α; the method's own if left out (0.01 for maml)."""
+    steps: int = 5
+    """Inner steps K."""
+
+    # The conditioning term
+    conditioning: str = "variance"
+    """none, variance (of the log-eigenvalues: the paper's) or log-kappa (its ablation)."""
+    subset: str = "cls"
+    """Constrained parameters: cls, emb, ebn, a union such as cls+emb, or all."""
+    gamma: float = 1.0
+    """Weight γ of the conditioning loss."""
+
+    # The outer loop
+    updates: int | None = None
+    """Meta-updates; the paper's 40,000 (60,000 for one shot) if left out."""
+    meta_batch: int = 4
+    """Tasks of a meta-update; their losses are summed."""
+    outer_rate: float = 1e-3
+    """Adam's learning rate."""
+    seed: int = 0
+    """Decides the initial values and every episode."""
+
+    # Validation and logs
+    validate_every: int = 25
+    """Meta-updates between validations, each with a checkpoint; the last update is always validated."""
+    validation_episodes: int = 100
+    """Fixed validation episodes; the model with the best accuracy on them is the one tested."""
+    all_every: int = 0
+    """Validations between measurements of the condition number of `all` parameters; 0 for never."""
+
+    # The machine
+    device: str = "auto"
+    """cpu, cuda, cuda:1, ...; auto takes a GPU if there is one."""
+    compile: bool = False
+    """Compile the inner step and its pull-back: about a minute at the start, then about twice as fast."""
+    engine: str = "stepwise"
+    """stepwise (memory does not grow with the steps) or unrolled (one graph, the reference)."""
+    threads: int = 0
+    """CPU threads; 0 leaves PyTorch's choice."""
+
+    def __post_init__(self) -> None:
+        choices = {
+            "data": DATASETS,
+            "backbone": tuple(BACKBONES),
+            "method": tuple(METHODS),
+            "conditioning": ("none", *CONDITIONING_LOSSES),
+            "engine": ENGINES,
+        }
+        for option, allowed in choices.items():
+            value = getattr(self, option)
+            if value not in allowed:
+                raise FirststepError(f"{flag(option)} {value} is unknown; choose from {', '.join(allowed)}")
+        at_least = {
+            "ways": 2, "shots": 1, "queries": 1, "steps": 1, "meta_batch": 1, "validate_every": 1,
+            "validation_episodes": 2, "all_every": 0, "threads": 0, "seed": 0,
+        }  # fmt: skip
+        for option, least in at_least.items():
+            if getattr(self, option) < least:
+                raise FirststepError(f"{flag(option)} must be at least {least}, not {getattr(self, option)}")
+        if self.updates is not None and self.updates < 1:
+            raise FirststepError(f"--updates must be at least 1, not {self.updates}")
+        for option in ("outer_rate", "rate", "gamma"):
+            value = getattr(self, option)
+            least_allowed = 0.0 if option == "gamma" else math.ulp(0.0)
+            if value is not None and not least_allowed <= value < math.inf:
+                raise FirststepError(f"{flag(option)} must be a positive number, not {value}")
+        if self.compile and self.engine != "stepwise":
+            raise FirststepError("--compile works with --engine stepwise only")
+
+    @property
+    def total_updates(self) -> int:
+        """The paper trains 60,000 meta-updates for one shot and 40,000 for more."""
+        if self.updates is not None:
+            return self.updates
+        return 60_000 if self.shots == 1 else 40_000
+
+    @property
+    def term(self) -> Conditioning | None:
+        """The conditioning term of the outer loss."""
+        if self.conditioning == "none" or self.gamma == 0:
+            return None
+        return Conditioning(subset=self.subset, weight=self.gamma, loss=self.conditioning)
+
+    def describe(self) -> str:
+        """A few words for tables and plots."""
+        if self.term is None:
+            return self.method
+        extra = (
+            ""
+            if (self.subset, self.conditioning) == ("cls", "variance")
+            else f" {self.subset} {self.conditioning}"
+        )
+        return f"{self.method} + conditioning{extra}"
+
+    def to_json(self) -> dict[str, Any]:
+        values = dataclasses.asdict(self)
+        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> TrainConfig:
+        known = {field.name for field in dataclasses.fields(TrainConfig)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise FirststepError(
+                f"the configuration has {', '.join(unknown)}, which this version does not know"
+            )
+        paths = {name: Path(values[name]) for name in ("data_path", "cache") if values.get(name) is not None}
+        return TrainConfig(**{**values, **paths})
+
+
+def flag(option: str) -> str:
+    """A field as the command line calls it."""
+    return "--" + option.replace("_", "-")

@@ -1,0 +1,137 @@
+"""A run is a folder: configuration, origin, metrics and checkpoints."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+
+import firststep
+from firststep.data import Dataset
+from firststep.errors import FirststepError
+from firststep.training.checkpoint import Checkpoint, load_checkpoint
+from firststep.training.config import TrainConfig
+from firststep.training.files import read_json, write_json, write_text
+
+BUILTIN = "builtin:"
+
+
+@dataclass(frozen=True)
+class Run:
+    folder: Path
+
+    @property
+    def record_path(self) -> Path:
+        return self.folder / "run.json"
+
+    @property
+    def metrics_path(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    def checkpoint_path(self, which: str) -> Path:
+        return self.folder / "checkpoints" / f"{which}.safetensors"
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Configuration, data fingerprint and versions, as written when the run began."""
+        record = read_json(self.record_path)
+        if not isinstance(record, dict) or "config" not in record:
+            raise FirststepError(f"{self.record_path} is not the record of a run")
+        return record
+
+    @cached_property
+    def config(self) -> TrainConfig:
+        try:
+            return TrainConfig.from_json(self.record["config"])
+        except FirststepError as error:
+            raise FirststepError(f"{self.record_path}: {error}") from None
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def load(self, which: str, device: torch.device) -> Checkpoint:
+        return load_checkpoint(self.checkpoint_path(which), device)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The logged lines, in order."""
+        if not self.metrics_path.is_file():
+            return []
+        lines = self.metrics_path.read_text(encoding="utf-8").splitlines()
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise FirststepError(f"{self.metrics_path} is damaged ({error})") from None
+
+    def keep_metrics_until(self, update: int) -> None:
+        """Drop what was logged after the checkpoint that a run resumes from, a torn last line included."""
+        if not self.metrics_path.is_file():
+            return
+        kept = []
+        for line in self.metrics_path.read_text(encoding="utf-8").splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if entry["update"] <= update:
+                kept.append(line)
+        write_text(self.metrics_path, "".join(f"{line}\n" for line in kept))
+
+    def create(self, config: TrainConfig, data: Dataset) -> None:
+        """Make the folder of a new run; one that exists is never touched."""
+        if self.record_path.exists():
+            raise FirststepError(
+                f"{self.folder} already holds a run; go on with `firststep train --resume {self.folder}`, "
+                "or choose another folder with --out"
+            )
+        try:
+            self.checkpoint_path("last").parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FirststepError(f"cannot make the run folder {self.folder}: {error.strerror}") from None
+        write_json(
+            self.record_path,
+            {
+                "config": config.to_json(),
+                "data_fingerprint": data.fingerprint,
+                "preprocessing": data.preprocessing.describe(),
+                "firststep": firststep.__version__,
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+                "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
+            },
+        )
+
+    def lock(self) -> FileLock:
+        """Held while a process trains here; the system lets go of it when the process dies."""
+        lock = FileLock(self.folder / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise FirststepError(f"another process is training in {self.folder}") from None
+        return lock
+
+
+def open_run(where: str | Path) -> Run:
+    """An existing run: its folder, or ``builtin:NAME`` for one that comes with the package."""
+    if str(where).startswith(BUILTIN):
+        name = str(where).removeprefix(BUILTIN)
+        folder = Path(str(resources.files("firststep"))) / "models"
+        names = sorted(path.parent.name for path in folder.glob("*/run.json"))
+        if name not in names:
+            raise FirststepError(
+                f"there is no built-in model {name!r}; there are {', '.join(names) or 'none'}"
+            )
+        return Run(folder / name)
+    run = Run(Path(where))
+    if not run.folder.is_dir():
+        raise FirststepError(f"{where} is not a folder; give the folder of a run, or {BUILTIN}glyphs")
+    if not run.record_path.is_file():
+        raise FirststepError(f"{where} is not the folder of a run: it has no run.json")
+    return run
