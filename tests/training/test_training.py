@@ -52,8 +52,8 @@ def test_a_run_is_a_folder_with_all_that_was_seen(tmp_path: Path) -> None:
 
 
 def test_training_learns_and_conditioning_lowers_the_condition_number(tmp_path: Path) -> None:
-    settings = {"filters": 8, "image_size": 32, "updates": 25, "meta_batch": 4, "validate_every": 25, "validation_episodes": 20,
-                "shots": 3, "rate": 0.2, "outer_rate": 5e-3}  # fmt: skip
+    settings = {"filters": 8, "image_size": 32, "updates": 25, "meta_batch": 4, "validate_every": 25,
+                "validation_episodes": 20, "shots": 3, "rate": 0.2, "outer_rate": 5e-3}  # fmt: skip
     plain = tiny_run(tmp_path / "plain", conditioning="none", **settings).metrics()[-1]
     conditioned = tiny_run(tmp_path / "conditioned", gamma=3.0, **settings).metrics()[-1]
     assert plain["validation_accuracy"][-1] > 0.3  # chance is 0.2
@@ -126,6 +126,16 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert f"firststep train --resume {out}" in errors
     assert "Traceback" not in errors
     assert open_run(out).load("last", torch.device("cpu")).update > 0
+
+
+def test_a_finished_run_goes_on_to_more_updates_as_if_planned_so(tmp_path: Path) -> None:
+    longer = tiny_run(tmp_path / "longer", updates=6)
+    run = tiny_run(tmp_path / "run", updates=4)
+    train(resume=run.folder, updates=6)
+    same_files(longer.folder, run.folder)
+    assert open_run(run.folder).config.updates == 6
+    with pytest.raises(FirststepError, match="has 6 updates already, more than 5"):
+        train(resume=run.folder, updates=5)
 
 
 def test_two_processes_in_one_folder_are_refused(tmp_path: Path) -> None:

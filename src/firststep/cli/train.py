@@ -17,7 +17,7 @@ from firststep.training.setup import open_data
 
 
 def main(arguments: list[str]) -> None:
-    """RECIPE first, if any; its values are the flags' defaults. ``--resume`` takes no other flag."""
+    """RECIPE first, if any; its values are the flags' defaults. ``--resume`` takes only ``--updates``."""
     if any(argument.split("=")[0] == "--resume" for argument in arguments):
         tyro.cli(_resume, prog="firststep train", args=arguments)
         return
@@ -56,21 +56,22 @@ def default_folder(config: TrainConfig) -> Path:
     return Path("runs") / f"{config.data}-{config.backbone}-{config.method}-{term}-{shape}-seed{config.seed}"
 
 
-def _resume(resume: Annotated[Path, tyro.conf.arg(metavar="RUN")]) -> None:
+def _resume(resume: Annotated[Path, tyro.conf.arg(metavar="RUN")], updates: int | None = None) -> None:
     """Go on with a run that was interrupted, killed or cut off; it ends as if it had never stopped.
 
     Args:
-        resume: Folder of the run. Its own configuration is used: no other flag is taken.
+        resume: Folder of the run. Its own configuration is used: no flag but --updates is taken.
+        updates: Train to this many meta-updates instead, longer or shorter.
     """
     run = open_run(resume)
-    _run(run.config, resume=run.folder, out=None)
+    _run(run.config, resume=run.folder, out=None, updates=updates)
 
 
 def _train(config: TrainConfig, out: Path | None) -> None:
     _run(config, resume=None, out=out or default_folder(config))
 
 
-def _run(config: TrainConfig, resume: Path | None, out: Path | None) -> None:
+def _run(config: TrainConfig, resume: Path | None, out: Path | None, updates: int | None = None) -> None:
     with progress_bar() as progress:
         data = open_data(config, progress)
     where = Run(resume or out or Path())
@@ -79,7 +80,7 @@ def _run(config: TrainConfig, resume: Path | None, out: Path | None) -> None:
             if resume is None:
                 run = train(config, out, watch=watch, data=data)
             else:
-                run = train(resume=resume, watch=watch, data=data)
+                run = train(resume=resume, updates=updates, watch=watch, data=data)
         except Interrupted as stop:
             print(f"firststep: {stop}", file=sys.stderr)
             raise SystemExit(130) from None

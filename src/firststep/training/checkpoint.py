@@ -65,7 +65,8 @@ def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
             for key in file.keys():  # noqa: SIM118 (not a dict)
                 group, name = key.split("/", 1)
                 groups[group][name] = file.get_tensor(key)
-            return Checkpoint(**json.loads(metadata[FORMAT]), **groups)
+            state = json.loads(metadata[FORMAT])
+            return Checkpoint(update=state["update"], facts=state["facts"], **groups)
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
         raise FirststepError(f"{path} is damaged ({error}); use another checkpoint of the run") from None
 

@@ -29,7 +29,7 @@ class TrainConfig:
     rotations: bool = False
     """omniglot: quarter turns as extra classes."""
     augment: bool = False
-    """Random crops, flips and colour jitter on training episodes."""
+    """Random crops, flips (not of drawings) and colour jitter on training episodes."""
     partial: bool = False
     """Accept data that differs from the official classes and counts."""
     skip_broken: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ def train(
     out: str | Path | None = None,
     *,
     resume: str | Path | None = None,
+    updates: int | None = None,
     watch: Watcher | None = None,
     data: Dataset | None = None,
 ) -> Run:
@@ -69,13 +70,19 @@ def train(
         config: what to train.
         out: the folder of the new run.
         resume: the folder of a run that was cut; its own configuration is used.
+        updates: with ``resume``, train to this many meta-updates instead, which is then what the run's
+            record says. Except for methods with a schedule over the whole training (maml++), the result is
+            that of a run configured so from the start.
         watch: called after every update.
         data: the dataset of ``config``, if it is open already.
     """
     if (resume is None) == (config is None or out is None):
         raise FirststepError("train needs either a configuration and a folder, or a run to resume")
     run = open_run(resume) if resume is not None else Run(Path(str(out)))
-    config = run.config if resume is not None else config
+    if resume is not None:
+        config = run.config if updates is None else replace(run.config, updates=updates)
+    elif updates is not None:
+        raise FirststepError("updates goes with resume; a new run has it in its configuration")
     assert config is not None
     data = data or open_data(config)
     setup = set_up(config, image_size=data.image_size, channels=data.channels)
@@ -88,6 +95,8 @@ def train(
             f"here {data.fingerprint}): the run cannot go on"
         )
     with run.lock():
+        if config != run.config:
+            run.change(config)
         _Training(run, setup, *episodes, watch).run_to_end()
     return run
 
@@ -124,6 +133,10 @@ class _Training:
             for name, value in mine.items():
                 value.copy_(saved[name])
         restore_optimiser(self.optimiser, self._named(), state.optimiser)
+        if state.update > self.config.total_updates:
+            raise FirststepError(
+                f"{self.run.folder} has {state.update} updates already, more than {self.config.total_updates}"
+            )
         self.update = state.update
         self.best = state.facts["best"]
 

@@ -108,6 +108,10 @@ class Run:
             },
         )
 
+    def change(self, config: TrainConfig) -> None:
+        """Go on with another configuration from here."""
+        write_json(self.record_path, {**self.record, "config": config.to_json()})
+
     def lock(self) -> FileLock:
         """Held while a process trains here; the system lets go of it when the process dies."""
         lock = FileLock(self.folder / ".lock")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from firststep.backbones import build_backbone
-from firststep.data import Dataset, Episode, Episodes, open_dataset
+from firststep.data import Augmentation, Dataset, Episode, Episodes, open_dataset
 from firststep.data.cache import Progress
 from firststep.errors import FirststepError
 from firststep.learner import Learner, Params
@@ -101,11 +101,13 @@ def validation_episodes(config: TrainConfig, data: Dataset) -> Episodes:
 
 
 def episodes_of(config: TrainConfig, data: Dataset, split: str, seed: int, augment: bool = False) -> Episodes:
+    # A mirrored letter is another letter: drawings are not flipped.
+    augmentation = Augmentation(flip=not data.preprocessing.ink) if augment else False
     return Episodes(
         data.split(split),
         ways=config.ways,
         shots=config.shots,
         queries=config.queries,
         seed=seed,
-        augment=augment,
+        augment=augmentation,
     )

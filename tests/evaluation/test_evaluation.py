@@ -1,0 +1,134 @@
+"""Evaluation of trained runs: same episodes, paired differences, files that read back, clear refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from firststep import FirststepError
+from firststep.evaluation.comparison import markdown, paired_differences, table
+from firststep.evaluation.diagnosis import diagnose
+from firststep.evaluation.evaluate import Evaluation, evaluate, load_evaluation
+from firststep.evaluation.figures import comparison_figure
+from firststep.evaluation.measure import Measurement
+from firststep.evaluation.report import report
+from firststep.evaluation.trained import Trained, data_for, load_trained
+from firststep.training import Run
+from runs import tiny_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return tiny_run(tmp_path_factory.mktemp("runs") / "conditioned")
+
+
+@pytest.fixture(scope="module")
+def trained(run: Run) -> Trained:
+    return load_trained(run.folder)
+
+
+def test_evaluation_is_repeatable_and_reads_back(trained: Trained, tmp_path: Path) -> None:
+    data = data_for(trained)
+    first = evaluate(trained, data, episodes=4, steps=(0, 2, 5), auto=True)
+    again = evaluate(trained, data, episodes=4, steps=(0, 2, 5))
+    np.testing.assert_array_equal(first.measurement.accuracy, again.measurement.accuracy)
+    as_json, as_csv = first.save(tmp_path / "result")
+    back = load_evaluation(as_json)
+    assert back.settings == first.settings
+    assert [row["step"] for row in back.rows()] == [0, 2, 5, "auto"]
+    np.testing.assert_allclose(back.measurement.accuracy, first.measurement.accuracy, atol=1e-6)
+    assert back.auto_steps is not None
+    assert as_csv.read_text().splitlines()[0] == "step,accuracy,ci95,condition_number"
+    assert len(as_csv.read_text().splitlines()) == 5  # header, three steps, auto
+
+
+def test_first_episodes_are_the_same_whatever_the_number(trained: Trained) -> None:
+    data = data_for(trained)
+    few, more = (evaluate(trained, data, episodes=n, steps=(1,)) for n in (2, 3))
+    np.testing.assert_array_equal(few.measurement.accuracy, more.measurement.accuracy[:2])
+
+
+def test_other_shots_are_fine_and_other_ways_are_not(trained: Trained) -> None:
+    data = data_for(trained)
+    assert evaluate(trained, data, episodes=2, steps=(1,), shots=4).settings["shots"] == 4
+    with pytest.raises(FirststepError, match=r"trained for 5 ways.*cannot be tested on 3"):
+        evaluate(trained, data, episodes=2, ways=3)
+
+
+def test_bigger_steps_move_further(trained: Trained) -> None:
+    data = data_for(trained)
+    one, large = (
+        evaluate(trained, data, episodes=3, steps=(0, 1), rate_multiplier=m).measurement for m in (1.0, 50.0)
+    )
+    np.testing.assert_array_equal(one.log_condition[:, 0], large.log_condition[:, 0])
+    assert (one.log_condition[:, 1] != large.log_condition[:, 1]).all()
+    with pytest.raises(FirststepError, match="--rate-multiplier must be a positive number"):
+        evaluate(trained, data, rate_multiplier=0)
+
+
+def made_up(accuracy: np.ndarray, label: str, seed: int = 0) -> Evaluation:
+    return Evaluation(
+        label=label,
+        run=label,
+        settings={
+            "data": "glyphs", "data_fingerprint": "f", "split": "test", "ways": 5, "shots": 1, "queries": 2,
+            "seed": seed, "episodes": len(accuracy), "rate_multiplier": 1.0, "subset": "cls",
+        },
+        measurement=Measurement(
+            steps=(0, 1), accuracy=accuracy, log_condition=np.ones_like(accuracy)
+        ),
+        origin={"config": {}, "update": 1, "firststep": "0", "torch": "0"},
+    )  # fmt: skip
+
+
+def test_paired_differences_are_those_of_the_episodes() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.normal(0.5, 0.2, size=(100, 1))  # how hard each episode is for both
+    first = made_up(np.concatenate([hard, hard], 1), "first")
+    second = made_up(np.concatenate([hard, hard + 0.02 + 0.001 * rng.normal(size=(100, 1))], 1), "second")
+    zero, one = paired_differences(first, second)
+    assert (zero.difference, zero.ci95, zero.is_clear) == (0, 0, False)
+    assert one.difference == pytest.approx(2.0, abs=0.05)
+    assert one.ci95 < 0.05  # far less than either mean's own interval
+    assert first.rows()[1]["ci95"] > 3
+    assert one.is_clear
+
+
+def test_different_episodes_are_not_paired() -> None:
+    accuracy = np.full((3, 2), 0.5)
+    with pytest.raises(FirststepError, match=r"different episodes \(seed 0 and 1\)"):
+        paired_differences(made_up(accuracy, "a"), made_up(accuracy, "b", seed=1))
+
+
+def test_tables_pictures_and_report_say_the_numbers(run: Run) -> None:
+    rng = np.random.default_rng(1)
+    pair = [made_up(rng.uniform(size=(9, 2)), "plain"), made_up(rng.uniform(size=(9, 2)), "<conditioned>")]
+    cell = f"{100 * pair[1].at(1).mean():.2f}"
+    assert cell in markdown(pair)
+    assert len(table(pair)) == 4
+    metrics = [run.metrics(), run.metrics()]
+    page = report(pair, metrics, "title & more")
+    assert cell in page
+    assert "&lt;conditioned&gt;" in page
+    assert "title &amp; more" in page
+    assert "http" not in page.replace("http-equiv", "")  # self-contained
+    figure = comparison_figure(pair, metrics)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["inner steps", "meta-updates", "meta-updates"]
+    assert len(comparison_figure(pair, [[], []]).axes) == 1
+
+
+def test_diagnosis_reports_each_subset(trained: Trained) -> None:
+    data = data_for(trained)
+    from firststep.training.setup import training_episodes
+
+    episodes = training_episodes(trained.config, data)
+    tasks = [trained.setup.task(episodes[i]) for i in range(2)]
+    spectra = diagnose(trained.setup.learner, trained.params, tasks, ("cls", "all"))
+    for spectrum in spectra:
+        assert spectrum.eigenvalues.shape == (2, 10)
+        assert (np.diff(spectrum.eigenvalues, axis=1) <= 0).all()
+        assert spectrum.condition_number >= 1
+    with pytest.raises(FirststepError, match="unknown parameter subset"):
+        diagnose(trained.setup.learner, trained.params, tasks, ("everything",))
