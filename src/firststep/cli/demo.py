@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -31,21 +32,24 @@ TWINS = ("builtin:glyphs-maml", "builtin:glyphs")
 
 def demo(
     *,
-    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("demo"),
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
     updates: int | None = None,
-    episodes: int = 200,
+    episodes: int = 100,
 ) -> None:
     """Meta-train MAML with and without conditioning side by side on glyphs, test both, show the difference.
 
     Then test the two models that come with firststep, which the recipe `glyphs` trained for longer.
 
     Args:
-        out: Folder for the runs, tables and pictures; must be new.
+        out: Folder for the runs, tables and pictures, which must be new; demo, demo-2, ... if left out.
         updates: Meta-updates of each run; the recipe's if left out.
         episodes: Test episodes.
     """
-    if out.exists() and any(out.iterdir()):
-        raise FirststepError(f"{out} exists and is not empty; remove it or choose another with --out")
+    if out is None:
+        names = (Path("demo" if number == 1 else f"demo-{number}") for number in count(1))
+        out = next(path for path in names if not path.exists())
+    elif out.exists():
+        raise FirststepError(f"{out} exists already; remove it or choose another with --out")
     screen = console()
     config = recipe("demo")
     if updates is not None:
