@@ -22,8 +22,8 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY)  ## create the virtual environment in .venv
 
-demo: $(READY)  ## meta-train with and without conditioning on toy tasks, ending in a table and a picture
-	@$(BIN)/python examples/own_loop.py
+demo: $(READY)  ## meta-train with and without conditioning on glyphs, ending in a table and a picture
+	@$(BIN)/firststep demo
 
 test: lint types pytest  ## lint, type-check and run the tests
 

@@ -69,7 +69,10 @@ def demo(
     steps = range(config.steps + 1)
     trained = [evaluate_run(str(run.folder), steps=steps, episodes=episodes)[0] for run in runs.values()]
     write_comparison(trained, list(runs.values()), out)
-    shipped = [evaluate_run(name, steps=steps, episodes=episodes, out=out / "shipped")[0] for name in TWINS]
+    shipped = [
+        evaluate_run(name, steps=steps, episodes=episodes, out=out / "shipped" / open_run(name).name)[0]
+        for name in TWINS
+    ]
     write_comparison(shipped, [open_run(name) for name in TWINS], out / "shipped")
     screen.print(f"\n[bold]Just trained, {config.total_updates} updates[/]")
     screen.print(accuracy_table(trained))

@@ -16,32 +16,30 @@ def console() -> Console:
 
 
 def accuracy_table(evaluations: Sequence[Evaluation]) -> Table:
-    """A row for each model and a column for each step; then the paired differences to the first model."""
-    steps = [row["step"] for row in evaluations[0].rows()]
+    """A row for each step, a column for each model, then the paired differences to the first model."""
     settings = evaluations[0].settings
     title = (
         f"{settings['data']} {settings['split']}, {settings['ways']}-way {settings['shots']}-shot, "
         f"{settings['episodes']} episodes: accuracy in % with 95 % half-width"
     )
-    table = Table("model", *(f"step {step}" for step in steps), "condition number", title=title)
-    for column in table.columns[1:]:
-        column.justify = "right"
-        column.no_wrap = True
     labels = distinct_labels(list(evaluations))
-    for label, evaluation in zip(labels, evaluations, strict=True):
-        by_step = {row["step"]: row for row in evaluation.rows()}
+    table = Table("steps", *labels, *(f"{label} − {labels[0]}" for label in labels[1:]), title=title)
+    for column in table.columns:
+        column.justify = "right"
+    by_step = [{row["step"]: row for row in evaluation.rows()} for evaluation in evaluations]
+    pairs = [{d.step: d for d in paired_differences(evaluations[0], other)} for other in evaluations[1:]]
+    for step in by_step[0]:
         cells = [
-            f"{by_step[s]['accuracy']:.1f} ±{by_step[s]['ci95']:.1f}" if s in by_step else "–" for s in steps
+            f"{rows[step]['accuracy']:.1f} ± {rows[step]['ci95']:.1f}" if step in rows else "–"
+            for rows in by_step
         ]
-        table.add_row(label, *cells, initial_condition(evaluation))
-    for label, evaluation in zip(labels[1:], evaluations[1:], strict=True):
-        by_difference = {d.step: d for d in paired_differences(evaluations[0], evaluation)}
-        cells = []
-        for step in steps:
-            d = by_difference.get(step)
-            text = "–" if d is None else f"{d.difference:+.1f} ±{d.ci95:.1f}"
+        for pair in pairs:
+            d = pair.get(step)
+            text = "–" if d is None else f"{d.difference:+.1f} ± {d.ci95:.1f}"
             cells.append(f"[bold]{text}[/]" if d is not None and d.is_clear else text)
-        table.add_row(f"{label} − {labels[0]}", *cells, "", style="cyan")
+        table.add_row(str(step), *cells)
+    table.add_section()
+    table.add_row("condition number", *(initial_condition(evaluation) for evaluation in evaluations))
     return table
 
 
