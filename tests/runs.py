@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from PIL import Image
+
 from firststep.training import Run, TrainConfig, train
 
 TINY = TrainConfig(
@@ -30,3 +32,10 @@ TINY_FLAGS = [
 
 def tiny_run(folder: Path, **changes: object) -> Run:
     return train(replace(TINY, **changes), folder)  # type: ignore[arg-type]
+
+
+def width(picture: Path) -> int:
+    """Of a picture file, which must be readable."""
+    with Image.open(picture) as opened:
+        opened.load()
+        return opened.width

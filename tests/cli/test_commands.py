@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from firststep.cli import COMMANDS, main
 from firststep.training import RECIPES
-from runs import TINY_FLAGS, tiny_run
+from runs import TINY_FLAGS, tiny_run, width
 
 Captured = pytest.CaptureFixture[str]
 
@@ -64,15 +64,15 @@ def test_train_evaluate_compare_from_the_real_command_line(tmp_path: Path) -> No
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "firststep evaluate" in firststep("train", "glyphs", *TINY_FLAGS, "--out", "a")
-    firststep("train", "glyphs", *TINY_FLAGS, "--conditioning", "none", "--out", "b")
+    assert "firststep evaluate" in firststep("train", "demo", *TINY_FLAGS, "--out", "a")
+    firststep("train", "demo", *TINY_FLAGS, "--conditioning", "none", "--out", "b")
     shown = firststep("evaluate", "a", "--episodes", "3", "--steps", "0", "1", "2")
     assert "condition number" in shown
     shown = firststep("compare", "b", "a", "--episodes", "3", "--steps", "0", "1", "2")
-    assert "maml + conditioning − maml" in shown.replace("\n", " ") or "paired" in shown or "−" in shown
+    assert "−" in shown  # the column of paired differences
     for ending in ("html", "csv", "md", "png"):
         assert (tmp_path / "comparison" / f"comparison.{ending}").stat().st_size > 100
-    assert Image.open(tmp_path / "comparison" / "comparison.png").size[0] > 1000
+    assert width(tmp_path / "comparison" / "comparison.png") > 1000
 
 
 def test_default_folder_and_recipe_values(here: Path, capsys: Captured) -> None:
@@ -138,7 +138,7 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
     assert main(["diagnose", str(runs / "plain"), "--tasks", "2", "--shots", "2"]) == 0
     shown = capsys.readouterr().out
     assert all(subset in shown for subset in ("cls", "emb", "ebn", "all"))
-    assert Image.open(here / "spectrum.png").size[0] > 500
+    assert width(here / "spectrum.png") > 500
     (here / "mine.py").write_text(OWN_MODULE)
     flags = ["--classifier", "4", "--tasks", "2", "--shots", "1", "--plot", "own.svg"]
     assert main(["diagnose", "mine:network", "--subsets", "cls", "all", *flags]) == 0

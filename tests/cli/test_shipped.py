@@ -1,0 +1,68 @@
+"""What comes with the package: the built-in models adapt to pictures, and the demo runs through."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from firststep.cli import main
+from firststep.data import Episodes, open_dataset
+from firststep.evaluation.evaluate import evaluate
+from firststep.evaluation.trained import data_for, load_trained
+from runs import width
+
+
+def write_episode(folder: Path, number: int) -> tuple[Path, Path]:
+    """A test episode as somebody's own pictures: support/<class>/*.png and query/<class>-*.png."""
+    split = open_dataset("glyphs").split("test")
+    episodes = Episodes(split, ways=5, shots=5, queries=4, seed=77)
+    plan = episodes.plan(number)
+    support, query = folder / "support", folder / "query"
+    query.mkdir(parents=True)
+    for label, (support_rows, query_rows) in enumerate(zip(plan.support, plan.query, strict=True)):
+        (support / f"letter{label}").mkdir(parents=True)
+        for row in support_rows:
+            Image.fromarray(split.images[row][:, :, 0]).save(support / f"letter{label}" / f"{row}.png")
+        for row in query_rows:
+            Image.fromarray(split.images[row][:, :, 0]).save(query / f"letter{label}-{row}.png")
+    return support, query
+
+
+@pytest.mark.parametrize("steps", ["auto", "1"])
+def test_the_built_in_model_reads_letters_it_never_saw(
+    steps: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    support, query = write_episode(tmp_path, 3)
+    command = ["adapt", "builtin:glyphs", "--support", str(support), "--query", str(query)]
+    assert main([*command, "--steps", steps, "--format", "json", "--out", str(tmp_path / "out")]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    right = [Path(row["picture"]).name.startswith(f"{row['class']}-") for row in rows]
+    assert len(right) == 20
+    assert sum(right) >= 14  # chance is 4
+
+
+def test_the_twins_show_the_effect_on_the_same_episodes() -> None:
+    """A few episodes suffice: after one step the conditioned twin is tens of points ahead."""
+    first_step, condition = [], []
+    for name in ("builtin:glyphs-maml", "builtin:glyphs"):
+        trained = load_trained(name)
+        result = evaluate(trained, data_for(trained), episodes=12, steps=(0, 1)).measurement
+        first_step.append(result.mean()[1])
+        condition.append(result.condition_number()[0])
+    assert first_step[1] > first_step[0] + 0.15
+    assert condition[1] < condition[0] / 2
+
+
+def test_the_demo_runs_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "demo"
+    assert main(["demo", "--updates", "2", "--episodes", "2", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "Just trained, 2 updates" in shown
+    assert "Shipped with firststep" in shown
+    assert "condition number goes from" in shown
+    assert (out / "comparison.html").is_file()
+    assert width(out / "comparison.png") > 1000
+    assert main(["demo", "--out", str(out)]) == 2  # never over an old one
