@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from firststep import FirststepError
+from firststep.evaluation.classify import Support, adapt_to
 from firststep.evaluation.comparison import markdown, paired_differences, table
 from firststep.evaluation.diagnosis import diagnose
 from firststep.evaluation.evaluate import Evaluation, evaluate, load_evaluation
@@ -15,7 +16,9 @@ from firststep.evaluation.figures import comparison_figure
 from firststep.evaluation.measure import Measurement
 from firststep.evaluation.report import report
 from firststep.evaluation.trained import Trained, data_for, load_trained
+from firststep.rules import METHODS
 from firststep.training import Run
+from firststep.training.setup import training_episodes, validation_episodes
 from runs import tiny_run
 
 
@@ -42,6 +45,22 @@ def test_evaluation_is_repeatable_and_reads_back(trained: Trained, tmp_path: Pat
     assert back.auto_steps is not None
     assert as_csv.read_text().splitlines()[0] == "step,accuracy,ci95,condition_number"
     assert len(as_csv.read_text().splitlines()) == 5  # header, three steps, auto
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_tested_and_adapted_from_its_checkpoint(method: str, tmp_path: Path) -> None:
+    tiny_run(tmp_path / "run", method=method, rate=None, updates=1, validate_every=1, meta_batch=1)
+    trained = load_trained(tmp_path / "run")
+    result = evaluate(trained, data_for(trained), episodes=2, steps=(0, 1, 4))  # 4 is beyond its horizon
+    assert np.isfinite(result.measurement.log_condition).all()
+    task = trained.setup.task(validation_episodes(trained.config, data_for(trained))[0])
+    support = Support([f"class{i}" for i in range(5)], task.support_images, task.support_labels)
+    adapted = adapt_to(trained, support, steps=3)
+    shares = adapted.probabilities(task.query_images[:2])
+    assert shares.sum(-1).tolist() == pytest.approx([1, 1])
+    moved = [name for name, value in adapted.params.items() if not value.equal(trained.params[name])]
+    assert set(moved) <= set(trained.setup.method.rule.moving(trained.setup.learner))
+    assert moved
 
 
 def test_first_episodes_are_the_same_whatever_the_number(trained: Trained) -> None:
@@ -121,8 +140,6 @@ def test_tables_pictures_and_report_say_the_numbers(run: Run) -> None:
 
 def test_diagnosis_reports_each_subset(trained: Trained) -> None:
     data = data_for(trained)
-    from firststep.training.setup import training_episodes
-
     episodes = training_episodes(trained.config, data)
     tasks = [trained.setup.task(episodes[i]) for i in range(2)]
     spectra = diagnose(trained.setup.learner, trained.params, tasks, ("cls", "all"))

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from firststep.cli.compare import write_comparison
 from firststep.cli.evaluate import evaluate_run
 from firststep.cli.progress import progress_bar
 from firststep.cli.tables import accuracy_table, console
-from firststep.cli.watch import validation_words
+from firststep.cli.watch import training_view
 from firststep.errors import FirststepError
 from firststep.evaluation.comparison import paired_differences
 from firststep.evaluation.evaluate import Evaluation
 from firststep.training import open_run, recipe
-from firststep.training.loop import Progress
 from firststep.training.setup import open_data
 from firststep.training.side_by_side import train_side_by_side
 
@@ -64,7 +58,7 @@ def demo(
         "maml": (replace(config, conditioning="none"), out / "maml"),
         "conditioned": (config, out / "conditioned"),
     }
-    with _two_bars(list(jobs)) as watch:
+    with training_view(list(jobs), config.meta_batch) as watch:
         runs = train_side_by_side(jobs, watch)
     steps = range(config.steps + 1)
     trained = [evaluate_run(str(run.folder), steps=steps, episodes=episodes)[0] for run in runs.values()]
@@ -98,40 +92,3 @@ def meaning(trained: list[Evaluation], shipped: list[Evaluation]) -> list[str]:
             f"the condition number goes from {kappas[0]:.0f} to {kappas[1]:.0f}."
         )
     return lines
-
-
-@contextmanager
-def _two_bars(names: list[str]) -> Iterator[Callable[[str, Progress], None]]:
-    """A bar for each run on a terminal, a line for each validation elsewhere."""
-    screen = Console(stderr=True, highlight=False, soft_wrap=True)
-    if not screen.is_terminal:
-
-        def say(name: str, progress: Progress) -> None:
-            if progress.validation is not None:
-                screen.print(
-                    f"{name}: update {progress.update}/{progress.total}, {validation_words(progress)}"
-                )
-
-        yield say
-        return
-    columns = (
-        TextColumn("{task.description:12}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=screen) as bar:
-        rows = {name: bar.add_task(name, total=None, figures="starting") for name in names}
-
-        def show(name: str, progress: Progress) -> None:
-            bar.update(
-                rows[name],
-                completed=progress.update,
-                total=progress.total,
-                figures=f"loss {progress.loss:.3f}",
-            )
-            if progress.validation is not None:
-                bar.console.print(f"{name:12} update {progress.update}: {validation_words(progress)}")
-
-        yield show

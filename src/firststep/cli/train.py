@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -75,7 +76,8 @@ def _run(config: TrainConfig, resume: Path | None, out: Path | None, updates: in
     with progress_bar() as progress:
         data = open_data(config, progress)
     where = Run(resume or out or Path())
-    with training_view(where.name, config.meta_batch) as watch:
+    with training_view([where.name], config.meta_batch) as view:
+        watch = partial(view, where.name)
         try:
             if resume is None:
                 run = train(config, out, watch=watch, data=data)

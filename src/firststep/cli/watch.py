@@ -1,50 +1,58 @@
-"""A training run as it is seen from the terminal: a bar with figures, or a line for each validation."""
+"""Training runs as they are seen from the terminal: a bar for each, or a line for each validation."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
 
-from firststep.training.loop import Progress as TrainingProgress
-from firststep.training.loop import Watcher
+from firststep.training.loop import Progress
+
+NamedWatcher = Callable[[str, Progress], None]
 
 
-def validation_words(progress: TrainingProgress) -> str:
-    """`step 0..5: 20.0 41.2 ... %, condition number 123` of the newest validation."""
+class _Speed:
+    """Tasks per second of a run, from the first update that was seen."""
+
+    def __init__(self, meta_batch: int) -> None:
+        self.meta_batch = meta_batch
+        self.start: tuple[float, int] | None = None
+
+    def __call__(self, update: int) -> float:
+        if self.start is None:
+            self.start = time.monotonic(), update
+        elapsed = time.monotonic() - self.start[0]
+        return self.meta_batch * (update - self.start[1]) / elapsed if elapsed else 0.0
+
+
+def _words(name: str, progress: Progress) -> str:
+    """What a validation found."""
     assert progress.validation is not None
     accuracies = " ".join(f"{100 * value:.1f}" for value in progress.validation.mean())
     kappa = progress.validation.condition_number()[0]
     last = progress.validation.steps[-1]
-    return f"val accuracy at steps 0..{last}: {accuracies} %, condition number {kappa:.3g}"
+    return (
+        f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}, val accuracy at steps "
+        f"0..{last}: {accuracies} %, condition number {kappa:.3g}, best {100 * progress.best:.1f} %"
+    )
 
 
 @contextmanager
-def training_view(name: str, meta_batch: int) -> Iterator[Watcher]:
-    """A watcher for :func:`firststep.training.train`; figures go to standard error."""
+def training_view(names: Sequence[str], meta_batch: int) -> Iterator[NamedWatcher]:
+    """Gives a function of (run's name, progress); figures go to standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    started: dict[str, float] = {}
-
-    def speed(update: int) -> float:
-        started.setdefault("time", time.monotonic())
-        started.setdefault("update", update)
-        elapsed = time.monotonic() - started["time"]
-        return meta_batch * (update - started["update"]) / elapsed if elapsed else 0.0
-
+    speeds = {name: _Speed(meta_batch) for name in names}
     if not console.is_terminal:
 
-        def say(progress: TrainingProgress) -> None:
-            rate = speed(progress.update)
+        def say(name: str, progress: Progress) -> None:
+            rate = speeds[name](progress.update)
             if progress.validation is not None:
                 left = meta_batch * (progress.total - progress.update) / rate if rate else 0.0
-                console.print(
-                    f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}, "
-                    f"{validation_words(progress)}, best {100 * progress.best:.1f} %, {rate:.1f} tasks/s, "
-                    f"{left:.0f} s left"
-                )
+                console.print(f"{_words(name, progress)}, {rate:.1f} tasks/s, {left:.0f} s left")
 
         yield say
         return
@@ -55,19 +63,18 @@ def training_view(name: str, meta_batch: int) -> Iterator[Watcher]:
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as bar:
-        row = bar.add_task(name, total=None, figures="starting")
+    with Bars(*columns, console=console) as bars:
+        rows = {name: bars.add_task(name, total=None, figures="starting") for name in names}
 
-        def show(progress: TrainingProgress) -> None:
-            rate = speed(progress.update)
-            bar.update(
-                row,
+        def show(name: str, progress: Progress) -> None:
+            rate = speeds[name](progress.update)
+            bars.update(
+                rows[name],
                 completed=progress.update,
                 total=progress.total,
-                figures=f"loss {progress.loss:.3f}  best {100 * max(progress.best, 0):.1f} %  "
-                f"{rate:.1f} tasks/s",
+                figures=f"loss {progress.loss:.3f}  {rate:.1f} tasks/s",
             )
             if progress.validation is not None:
-                bar.console.print(f"update {progress.update}: {validation_words(progress)}")
+                bars.console.print(_words(name, progress))
 
         yield show

@@ -21,7 +21,7 @@ from firststep.adaptation import adapt
 from firststep.data import Preprocessing
 from firststep.data.preprocessing import decode
 from firststep.errors import FirststepError
-from firststep.evaluation.steps import StepChoice, choose_steps
+from firststep.evaluation.steps import LONGEST_AUTO, StepChoice, choose_for
 from firststep.evaluation.trained import Trained
 from firststep.learner import Params
 from firststep.training.files import replacing, write_json
@@ -124,27 +124,19 @@ def adapt_to(
     *,
     steps: int | None = None,
     rate_multiplier: float = 1.0,
-    longest: int = 10,
+    longest: int = LONGEST_AUTO,
 ) -> Adapted:
     """Adapt to a support set in ``steps`` inner steps; None chooses the number by cross-validation."""
     rule = trained.rule(rate_multiplier)
-    arguments = (trained.setup.learner, rule)
     if steps is None:
-        choice = choose_steps(
-            *arguments,
-            trained.params,
-            trained.own,
-            support.images,
-            support.labels,
-            trained=trained.config.steps,
-            longest=longest,
-        )
+        choice = choose_for(trained, rule, support.images, support.labels, longest)
     elif steps < 0:
         raise FirststepError(f"--steps must not be negative, it is {steps}")
     else:
         choice = StepChoice(steps, (), 0)
     trajectory = adapt(
-        *arguments,
+        trained.setup.learner,
+        rule,
         support.images,
         support.labels,
         steps=choice.steps,

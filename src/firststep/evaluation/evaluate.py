@@ -15,9 +15,10 @@ import torch
 import firststep
 from firststep.data import Dataset, Episodes
 from firststep.errors import FirststepError
-from firststep.evaluation.measure import Measurement, half_width, measure_tasks
-from firststep.evaluation.steps import choose_steps
+from firststep.evaluation.measure import Measurement, half_width, measure_task, measure_tasks
+from firststep.evaluation.steps import LONGEST_AUTO, choose_for
 from firststep.evaluation.trained import Trained
+from firststep.rules import Rule
 from firststep.task import Task
 from firststep.training.files import read_json, write_json, write_text
 from firststep.training.setup import TEST_SEED
@@ -184,7 +185,7 @@ def evaluate(
         for number in range(episodes):
             task = trained.setup.task(source[number])
             if auto:
-                taken, accuracy = _auto(trained, rule, task, max(config.steps, *steps_within(steps)))
+                taken, accuracy = _auto(trained, rule, task)
                 chosen.append(taken)
                 accuracies.append(accuracy)
             yield task
@@ -226,27 +227,10 @@ def evaluate(
     )
 
 
-LONGEST_AUTO = 10
-
-
-def steps_within(steps: Sequence[int]) -> list[int]:
-    """The asked-for steps that the automatic choice considers: its cost grows with the largest."""
-    return [step for step in steps if step <= LONGEST_AUTO] or [LONGEST_AUTO]
-
-
-def _auto(trained: Trained, rule: Any, task: Task, longest: int) -> tuple[int, float]:
-    from firststep.evaluation.measure import measure_task
-
-    learner = trained.setup.learner
-    choice = choose_steps(
-        learner,
-        rule,
-        trained.params,
-        trained.own,
-        task.support_images,
-        task.support_labels,
-        trained=trained.config.steps,
-        longest=longest,
+def _auto(trained: Trained, rule: Rule, task: Task) -> tuple[int, float]:
+    """The number of steps chosen on a task's support set, and the accuracy with it."""
+    choice = choose_for(trained, rule, task.support_images, task.support_labels, LONGEST_AUTO)
+    accuracy, _ = measure_task(
+        trained.setup.learner, rule, trained.params, trained.own, task, steps=[choice.steps]
     )
-    accuracy, _ = measure_task(learner, rule, trained.params, trained.own, task, steps=[choice.steps])
     return choice.steps, accuracy[0]

@@ -16,10 +16,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from firststep.adaptation import walk
+from firststep.evaluation.trained import Trained
 from firststep.learner import Learner, Params
 from firststep.rules import Rule
 
 MOST_FOLDS = 5
+LONGEST_AUTO = 10  # steps that the choice considers: its cost grows with them
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,20 @@ def choose_steps(
                 logits = learner(current, images).logits[held_out]
                 total[steps] += F.cross_entropy(logits, labels[held_out]).double().cpu() / len(folds)
     return StepChoice(int(total.argmin()), tuple(total.tolist()), len(folds))
+
+
+def choose_for(trained: Trained, rule: Rule, images: Tensor, labels: Tensor, longest: int) -> StepChoice:
+    """:func:`choose_steps` for a trained model."""
+    return choose_steps(
+        trained.setup.learner,
+        rule,
+        trained.params,
+        trained.own,
+        images,
+        labels,
+        trained=trained.config.steps,
+        longest=longest,
+    )
 
 
 def held_out_folds(labels: Tensor) -> list[Tensor]:

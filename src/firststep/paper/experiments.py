@@ -43,7 +43,7 @@ def rivals_glyphs() -> Experiment:
         shots=1,
         queries=5,
         rate=0.1,
-        updates=300,
+        updates=200,
         meta_batch=2,
         validate_every=100,
         validation_episodes=20,
