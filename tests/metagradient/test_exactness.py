@@ -11,6 +11,7 @@ from torch import nn
 
 from firststep import METHODS, Conditioning, Learner, Method, Task, build_method, maml, meta_gradient
 from firststep.metagradient import ENGINES
+from firststep.metagradient.steps import EagerSteps
 from formulas import FORMULAS
 from networks import OwnNetwork, perturbed_own, small_conv, small_resnet, small_task
 from reference import Params, total_error, unrolled_meta_gradient
@@ -148,6 +149,24 @@ def test_step_weights_gamma_and_the_ablation() -> None:
     assert total_error(result.params, expected) < 1e-8
 
 
+@pytest.mark.parametrize("name", ["maml", "fomaml", "maml++", "gap"])
+def test_keeping_all_some_or_none_of_the_steps_changes_nothing(name: str) -> None:
+    method, learner, own = prepared(name)
+    one_step = EagerSteps(learner, method.rule, Conditioning()).kept_bytes(
+        learner.params(), method.rule.at_step(own, 0), TASK.support_images, TASK.support_labels
+    )
+    assert one_step > 0
+    results = [
+        meta_gradient(
+            learner, method.rule, [TASK], own=own, steps=3, conditioning=Conditioning(), memory=memory
+        )
+        for memory in (0, 2 * one_step, 2**40)
+    ]
+    for result in results[1:]:
+        assert total_error(result.params, results[0].params) < 1e-12
+        assert total_error(result.own, results[0].own) < 1e-12
+
+
 def test_tasks_are_summed_and_reported_one_by_one() -> None:
     learner = Learner(small_conv())
     tasks = [TASK, small_task(seed=8, shots=3), small_task(seed=9)]
@@ -210,6 +229,7 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
     [
         ({"tasks": []}, "tasks must not be empty"),
         ({"steps": 0}, "steps must be at least 1"),
+        ({"memory": -1}, "memory must be a number of bytes"),
         ({"engine": "magic"}, "unknown engine 'magic'; there are stepwise, unrolled"),
         ({"engine": "unrolled", "compile": True}, "compile works with engine='stepwise' only"),
         ({"conditioning": Conditioning(step_weights=(1.0,))}, "one weight for each of the 5 steps, not 1"),

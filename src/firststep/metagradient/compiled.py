@@ -1,67 +1,156 @@
-"""Compile pure functions that take derivatives inside, once per shape.
+"""Compiled steps: the step, its pull-back and the query gradient, each one graph whatever K is.
 
-``torch.compile`` does not see through ``torch.autograd.grad(create_graph=True)``. So a function is run once
-on real inputs while every tensor operation, those of the backward passes included, is recorded; the record is
-a flat graph without autograd, and that is what is compiled. The compiler keeps its results on disk, so that a
-later process with the same shapes starts warm.
+The step and its pull-back are recorded together and cut in two: the pull-back starts from what the step
+computed. Where that was not kept, the step is run once more before it. The compiler keeps its results on
+disk, so that a later process with the same shapes starts warm.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch.utils._pytree import tree_flatten
+from torch import Tensor
+from torch.utils._pytree import TreeSpec, tree_unflatten
 
-Function = Callable[..., Any]
+from firststep.learner import Learner, Params
+from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.recording import Function, compile_graph, flat, record, shapes
+from firststep.metagradient.rewrite import use_fast_kernels
+from firststep.metagradient.split import split
+from firststep.metagradient.steps import EagerSteps, Pulled, Queried, Stepped
+from firststep.rules import Rule
 
 
-class Compiler:
-    """Wraps functions of tensors (in dicts and tuples) so that they compile at their first call.
+def channels_innermost(images: Tensor) -> Tensor:
+    """The same images with all channels of a pixel side by side in memory, an order that layers then keep.
 
-    If compiling fails, one warning says why, and from then on all functions of this compiler run as they are.
+    Convolutions need no reordering before and after, and what goes channel by channel (batch norm, pooling)
+    uses vector instructions along it.
+    """
+    return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images
+
+
+class _Pair(NamedTuple):
+    """A compiled step and its pull-back."""
+
+    step: Function
+    pull_back: Function
+    stepped: int
+    """How many tensors the step's result has; what is kept comes after them."""
+    structure: TreeSpec
+    """Of (Stepped, Pulled)."""
+    kept_bytes: int
+
+
+class _Kept(NamedTuple):
+    pair: _Pair
+    inputs: list[Tensor]
+    values: list[Tensor]
+
+
+class CompiledSteps:
+    """As :class:`EagerSteps`, compiled at the first call with a new shape.
+
+    If compiling fails, one warning says why, and from then on everything runs as it is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, learner: Learner, rule: Rule, conditioning: Conditioning | None) -> None:
+        self._eager = EagerSteps(learner, rule, conditioning)
+        self._pairs: dict[Any, _Pair] = {}
+        self._queries: dict[Any, tuple[Function, TreeSpec]] = {}
         self._works = True
 
-    def __call__(self, function: Function) -> Function:
-        compiled: dict[Any, Function] = {}
+    def forward(
+        self, params: Params, own: Params, images: Tensor, labels: Tensor, keep: bool
+    ) -> tuple[Stepped, Any]:
+        images = channels_innermost(images)
+        pair = self._pair(params, own, images, labels)
+        if pair is None:
+            return self._eager.forward(params, own, images, labels, keep)
+        inputs = flat((params, own, images, labels))
+        with torch.no_grad():
+            results = pair.step(*inputs)
+        # The spec is of both halves; the pull-back's leaves are not there yet.
+        blanks = [None] * (pair.structure.num_leaves - pair.stepped)
+        stepped, _ = tree_unflatten([*results[: pair.stepped], *blanks], pair.structure)
+        return stepped, _Kept(pair, inputs, results[pair.stepped :]) if keep else None
 
-        def call(*arguments: Any) -> Any:
-            if not self._works:
-                return function(*arguments)
-            key = _shapes(arguments)
-            if key not in compiled:
-                try:
-                    compiled[key] = _compile(function, arguments)
-                except Exception as error:
-                    self._give_up(error)
-                    return function(*arguments)
-            with torch.no_grad():
-                return compiled[key](*arguments)
+    def pull_back(self, kept: Any, cotangents: Params, weight: Tensor) -> Pulled:
+        if not isinstance(kept, _Kept):
+            return self._eager.pull_back(kept, cotangents, weight)
+        with torch.no_grad():
+            results = kept.pair.pull_back(*kept.inputs, *flat((cotangents, weight)), *kept.values)
+        blanks = [None] * kept.pair.stepped
+        pulled: Pulled = tree_unflatten([*blanks, *results], kept.pair.structure)[1]
+        return pulled
 
-        return call
+    def query(self, params: Params, images: Tensor, labels: Tensor) -> Queried:
+        arguments = (params, channels_innermost(images), labels)
+        key = shapes(arguments)
+        if self._works and key not in self._queries:
+            try:
+                graph, structure = record(self._eager.query, arguments)
+                use_fast_kernels(graph)
+                self._queries[key] = (compile_graph(graph, flat(arguments)), structure)
+            except Exception as error:
+                self._give_up(error)
+        if key not in self._queries:
+            return self._eager.query(*arguments)
+        compiled, structure = self._queries[key]
+        with torch.no_grad():
+            queried: Queried = tree_unflatten(compiled(*flat(arguments)), structure)
+        return queried
+
+    def kept_bytes(self, params: Params, own: Params, images: Tensor, labels: Tensor) -> int:
+        pair = self._pair(params, own, channels_innermost(images), labels)
+        if pair is None:
+            return self._eager.kept_bytes(params, own, images, labels)
+        return pair.kept_bytes
+
+    def _pair(self, *arguments: Any) -> _Pair | None:
+        key = shapes(arguments)
+        if self._works and key not in self._pairs:
+            try:
+                self._pairs[key] = self._compile_pair(*arguments)
+            except Exception as error:
+                self._give_up(error)
+        return self._pairs.get(key)
+
+    def _compile_pair(self, params: Params, own: Params, images: Tensor, labels: Tensor) -> _Pair:
+        def both(
+            params: Params, own: Params, images: Tensor, labels: Tensor, cotangents: Params, weight: Tensor
+        ) -> tuple[Stepped, Pulled]:
+            stepped, kept = self._eager.forward(params, own, images, labels, keep=True)
+            assert kept is not None
+            return stepped, self._eager.pull_back(kept, cotangents, weight)
+
+        weight = torch.zeros((), dtype=torch.float64, device=images.device)
+        # Tensors of their own: the recorder tells inputs apart by identity.
+        cotangents = {name: torch.zeros_like(value) for name, value in params.items()}
+        arguments = (params, own, images, labels, cotangents, weight)
+        graph, structure = record(both, arguments)
+        use_fast_kernels(graph)
+        leaves = flat(arguments)
+        stepped = structure.children()[0].num_leaves
+        inputs = len(flat((params, own, images, labels)))
+        halves = split(graph, inputs, stepped)
+        step = compile_graph(halves.first, leaves[:inputs])
+        with torch.no_grad():
+            kept = step(*leaves[:inputs])[stepped:]
+        pull_back = compile_graph(halves.second, [*leaves, *kept])
+        return _Pair(
+            step=step,
+            pull_back=pull_back,
+            stepped=stepped,
+            structure=structure,
+            kept_bytes=sum({value.data_ptr(): value.untyped_storage().nbytes() for value in kept}.values()),
+        )
 
     def _give_up(self, error: Exception) -> None:
         self._works = False
+        self._pairs.clear()
+        self._queries.clear()
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        warnings.warn(f"compiling failed, going on without ({reason})", RuntimeWarning, stacklevel=5)
-
-
-def _shapes(arguments: tuple[Any, ...]) -> Any:
-    leaves, structure = tree_flatten(arguments)
-    return str(structure), tuple((leaf.shape, leaf.stride(), leaf.dtype, leaf.device) for leaf in leaves)
-
-
-def _compile(function: Function, arguments: tuple[Any, ...]) -> Function:
-    from torch.fx.experimental.proxy_tensor import make_fx  # slow to import, seldom needed
-
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # deprecations inside the compiler are not the user's to mend
-        graph = make_fx(lambda *inputs: function(*inputs))(*arguments)
-        compiled: Function = torch.compile(graph, dynamic=False)
-        compiled(*arguments)  # compiles now, where a failure can still be mended
-    return compiled
+        warnings.warn(f"compiling failed, going on without ({reason})", RuntimeWarning, stacklevel=6)

@@ -16,6 +16,7 @@ from firststep.rules import Rule
 from firststep.task import Task
 
 ENGINES = ("stepwise", "unrolled")
+DEFAULT_MEMORY = 2**29
 
 
 class MetaGradient:
@@ -32,7 +33,10 @@ class MetaGradient:
         conditioning: the conditioning term; None for none.
         engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big graph.
         compile: compile the step and its pull-back (stepwise only): about a minute at the first call with
-            a new shape, then about twice as fast on a CPU.
+            a new shape, then at least about twice as fast on a CPU.
+        memory: bytes that the last inner steps may take to keep what they computed for the way back
+            (stepwise only). Steps that do not fit are computed once more: the same numbers, more time.
+            A number of bytes, not what is free at the moment: so that a run repeats bit for bit.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class MetaGradient:
         conditioning: Conditioning | None = None,
         engine: str = "stepwise",
         compile: bool = False,
+        memory: int = DEFAULT_MEMORY,
     ) -> None:
         if steps < 1:
             raise ValueError(f"steps must be at least 1, it is {steps}")
@@ -51,6 +56,8 @@ class MetaGradient:
             raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
         if compile and engine == "unrolled":
             raise ValueError("compile works with engine='stepwise' only: the unrolled graph is too large")
+        if memory < 0:
+            raise ValueError(f"memory must be a number of bytes, 0 to keep nothing, not {memory}")
         if conditioning is not None:
             conditioning.weights(steps)  # refuses a wrong number of them
             learner.subset(conditioning.subset)  # and parameters that are not there
@@ -58,7 +65,7 @@ class MetaGradient:
                 conditioning = None
         rule.moving(learner)  # refuses a network for which the rule is not defined
         self._task = (
-            Stepwise(learner, rule, steps, conditioning, compile)
+            Stepwise(learner, rule, steps, conditioning, compile, memory)
             if engine == "stepwise"
             else Unrolled(learner, rule, steps, conditioning)
         )
@@ -113,6 +120,7 @@ def meta_gradient(
     conditioning: Conditioning | None = None,
     engine: str = "stepwise",
     compile: bool = False,
+    memory: int = DEFAULT_MEMORY,
     query_weights: Sequence[float] | None = None,
 ) -> MetaGradientResult:
     """One call of :class:`MetaGradient`, which explains the arguments.
@@ -122,6 +130,12 @@ def meta_gradient(
     theta = learner.params() if params is None else dict(params)
     mine = rule.init(learner, theta) if own is None else dict(own)
     compute = MetaGradient(
-        learner, rule, steps=steps, conditioning=conditioning, engine=engine, compile=compile
+        learner,
+        rule,
+        steps=steps,
+        conditioning=conditioning,
+        engine=engine,
+        compile=compile,
+        memory=memory,
     )
     return compute(theta, mine, tasks, query_weights=query_weights)

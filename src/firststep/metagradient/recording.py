@@ -1,0 +1,63 @@
+"""Record a pure function that takes derivatives inside as one flat graph of tensor operations.
+
+``torch.compile`` does not see through ``torch.autograd.grad(create_graph=True)``. So a function is run once
+on real inputs while every tensor operation, those of the backward passes included, is recorded; the record is
+a flat graph without autograd, which a compiler takes whole and :mod:`split` can cut in two.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+Function = Callable[..., Any]
+
+
+def flat(values: Any) -> list[Any]:
+    """The leaves of nested dicts and tuples."""
+    return list(tree_flatten(values)[0])
+
+
+def record(function: Function, arguments: tuple[Any, ...]) -> tuple[GraphModule, TreeSpec]:
+    """A graph from the arguments' leaves to the result's, and how the result is built of its leaves."""
+    from torch.fx.experimental.proxy_tensor import make_fx  # slow to import, seldom needed
+
+    leaves, nested = tree_flatten(arguments)
+    structure: list[TreeSpec] = []
+
+    def flattened(*inputs: Tensor) -> list[Any]:
+        outputs, spec = tree_flatten(function(*tree_unflatten(inputs, nested)))
+        structure.append(spec)
+        return outputs
+
+    with quiet_compiler(), torch.no_grad():
+        graph = make_fx(flattened)(*leaves)
+    return graph, structure[-1]
+
+
+def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
+    """The graph compiled for these inputs, now: where a failure can still be mended."""
+    with quiet_compiler(), torch.no_grad():
+        compiled: Function = torch.compile(graph, dynamic=False)
+        compiled(*leaves)
+    return compiled
+
+
+def shapes(arguments: tuple[Any, ...]) -> Any:
+    """What a recorded graph is valid for, as a key."""
+    leaves, structure = tree_flatten(arguments)
+    return str(structure), tuple((leaf.shape, leaf.stride(), leaf.dtype, leaf.device) for leaf in leaves)
+
+
+class quiet_compiler(warnings.catch_warnings):
+    """Deprecations inside the compiler are not the user's to mend."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        warnings.simplefilter("ignore")
