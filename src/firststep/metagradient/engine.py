@@ -33,7 +33,7 @@ class MetaGradient:
         conditioning: the conditioning term; None for none.
         engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big graph.
         compile: compile the step and its pull-back (stepwise only): about a minute at the first call with
-            a new shape, then at least about twice as fast on a CPU.
+            a new shape, and faster from then on.
         memory: bytes that the last inner steps may take to keep what they computed for the way back
             (stepwise only). Steps that do not fit are computed once more: the same numbers, more time.
             A number of bytes, not what is free at the moment: so that a run repeats bit for bit.

@@ -87,7 +87,7 @@ class TrainConfig:
     device: str = "auto"
     """cpu, cuda, cuda:1, ...; auto takes a GPU if there is one."""
     compile: bool = False
-    """Compile the inner step and its pull-back: about a minute at the start, then about twice as fast."""
+    """Compile the inner step and its pull-back: a minute or more at the start, faster from then on."""
     engine: str = "stepwise"
     """stepwise (memory does not grow with the steps) or unrolled (one graph, the reference)."""
     threads: int = 0
