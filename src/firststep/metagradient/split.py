@@ -69,7 +69,9 @@ def _hand_over(results: list[object], in_first: set[Node], inputs: set[Node]) ->
         if node in seen or node in inputs:
             continue
         seen.add(node)
-        if node in in_first and not _cheap(node):
+        # One of an operation's several results can be had even where the first half does not use that one.
+        known = node.all_input_nodes[0] in in_first if node.target is operator.getitem else node in in_first
+        if known and not _cheap(node):
             handed[node] = None
         else:
             stack.extend(node.all_input_nodes)
