@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class FirststepError(Exception):
     """Bad input: a missing file, an unknown option, data that does not fit the request.
@@ -9,3 +12,11 @@ class FirststepError(Exception):
     The command line prints the message as one line and exits with status 2; library callers may
     catch it. Mistakes in calling a function (wrong shapes, NaN arguments) are ``ValueError``.
     """
+
+
+def unknown(kind: str, name: str, choices: Iterable[str]) -> FirststepError:
+    """The error for a name that is not among the choices: the nearest one, or all."""
+    known = list(choices)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+    return FirststepError(f"unknown {kind} {name!r}; {hint}")

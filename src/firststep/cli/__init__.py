@@ -6,12 +6,11 @@ options and whose docstring is its help. A command's file is imported only when 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
 
-from firststep.errors import FirststepError
+from firststep.errors import FirststepError, unknown
 
 COMMANDS: dict[str, str] = {
     "demo": "meta-train with and without conditioning on the embedded glyphs and compare, in minutes",
@@ -61,9 +60,7 @@ def _run(arguments: list[str]) -> int:
         print(f"firststep {version('firststep')}")
         return 0
     if command not in COMMANDS:
-        near = difflib.get_close_matches(command, COMMANDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(COMMANDS)}"
-        raise FirststepError(f"unknown command {command!r}; {hint}")
+        raise unknown("command", command, COMMANDS)
 
     import tyro
 

@@ -18,7 +18,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { padding: .35rem .7rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 .clear { font-weight: 600; } .muted { color: #666; } img { max-width: 100%; }
-pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: .8rem; }
+pre { background: #f6f6f6; padding: .8rem; white-space: pre-wrap; font-size: .8rem; }
 @media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } pre { background: #222; }
   th, td { border-color: #444; } .muted { color: #999; } img { background: #fff; } }
 """

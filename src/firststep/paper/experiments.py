@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from firststep.errors import FirststepError
+from firststep.errors import unknown
 from firststep.rules import METHODS
 from firststep.training import TrainConfig
 
@@ -72,7 +71,5 @@ EXPERIMENTS: dict[str, Callable[[], Experiment]] = {"rivals-glyphs": rivals_glyp
 
 def experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
-        near = difflib.get_close_matches(name, EXPERIMENTS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(EXPERIMENTS)}"
-        raise FirststepError(f"unknown experiment {name!r}; {hint}")
+        raise unknown("experiment", name, EXPERIMENTS)
     return EXPERIMENTS[name]()

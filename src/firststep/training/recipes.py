@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 
-from firststep.errors import FirststepError
+from firststep.errors import unknown
 from firststep.training.config import TrainConfig
 
 
@@ -51,7 +50,5 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {"paper": paper, "glyphs": glyph
 def recipe(name: str) -> TrainConfig:
     """The recipe of that name; an unknown one suggests the nearest."""
     if name not in RECIPES:
-        near = difflib.get_close_matches(name, RECIPES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(RECIPES)}"
-        raise FirststepError(f"unknown recipe {name!r}; {hint}")
+        raise unknown("recipe", name, RECIPES)
     return RECIPES[name]()
