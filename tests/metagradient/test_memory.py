@@ -1,4 +1,4 @@
-"""Peak memory of a fresh process: flat in the number of steps for the stepwise engine that keeps nothing."""
+"""Peak memory of a fresh process: flat in the number of steps for the stepwise engine as it comes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import resource, sys
 import torch
 from firststep import Conditioning, Learner, Task, build_backbone, maml, meta_gradient
 torch.set_num_threads(1)
-engine, steps, memory = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+engine, steps = sys.argv[1], int(sys.argv[2])
 g = torch.Generator().manual_seed(0)
 learner = Learner(build_backbone("conv4", filters=32, image_size=84))
 task = Task(
     torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
     torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
 )
-meta_gradient(learner, maml(), [task], steps=steps, conditioning=Conditioning(), engine=engine, memory=memory)
+meta_gradient(learner, maml(), [task], steps=steps, conditioning=Conditioning(), engine=engine)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
-def peak(engine: str, steps: int, memory: int = 0) -> int:
-    command = [sys.executable, "-c", PROGRAM, engine, str(steps), str(memory)]
+def peak(engine: str, steps: int) -> int:
+    command = [sys.executable, "-c", PROGRAM, engine, str(steps)]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 

@@ -16,7 +16,7 @@ from firststep.rules import Rule
 from firststep.task import Task
 
 ENGINES = ("stepwise", "unrolled")
-DEFAULT_MEMORY = 2**29
+DEFAULT_MEMORY = 0  # keep nothing: the peak then does not grow with the steps
 
 
 class MetaGradient:

@@ -61,7 +61,8 @@ def rivals_glyphs() -> Experiment:
         episodes=200,
         note=(
             f"{base.updates} meta-updates of {base.meta_batch} tasks each, far from converged: it shows that "
-            "every method learns and what the conditioning loss does to each early on, not how they end."
+            "every method learns and what the conditioning loss does to each early on, not how they end. One "
+            "training seed: the intervals are over test episodes, not over trainings."
         ),
     )
 
