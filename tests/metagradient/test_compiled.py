@@ -76,3 +76,28 @@ def test_failure_to_compile_falls_back_with_one_warning(monkeypatch: pytest.Monk
         warnings.simplefilter("error")
         again = fast(learner.params(), {}, [task])
     assert total_error(again.params, expected.params) < 1e-12
+
+
+class Viewing(torch.nn.Module):
+    """``view`` refuses images whose channels are innermost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.classifier = torch.nn.Linear(4 * 4, 3)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.classifier(images.view(len(images), -1))
+
+
+def test_a_network_that_needs_the_usual_order_of_memory_is_compiled_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graphs = []
+    monkeypatch.setattr(torch, "compile", lambda graph, **options: graphs.append(graph) or graph)
+    learner, task = Learner(Viewing().double()), small_task(size=4)
+    slow, fast = (engine(learner, steps=2, compile=compile) for compile in (False, True))
+    expected = slow(learner.params(), {}, [task])
+    for _ in range(2):
+        result = fast(learner.params(), {}, [task])
+        assert total_error(result.params, expected.params) < 1e-10
+    assert len(graphs) == 3

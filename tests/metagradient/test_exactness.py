@@ -230,6 +230,7 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
         ({"tasks": []}, "tasks must not be empty"),
         ({"steps": 0}, "steps must be at least 1"),
         ({"memory": -1}, "memory must be a number of bytes"),
+        ({"streams": 0}, "streams must be at least 1"),
         ({"engine": "magic"}, "unknown engine 'magic'; there are stepwise, unrolled"),
         ({"engine": "unrolled", "compile": True}, "compile works with engine='stepwise' only"),
         ({"conditioning": Conditioning(step_weights=(1.0,))}, "one weight for each of the 5 steps, not 1"),

@@ -8,7 +8,8 @@ disk, so that a later process with the same shapes starts warm.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,8 @@ from firststep.metagradient.rewrite import use_fast_kernels
 from firststep.metagradient.split import split
 from firststep.metagradient.steps import EagerSteps, Pulled, Queried, Stepped
 from firststep.rules import Rule
+
+Built = TypeVar("Built")
 
 
 def channels_innermost(images: Tensor) -> Tensor:
@@ -53,7 +56,9 @@ class _Kept(NamedTuple):
 class CompiledSteps:
     """As :class:`EagerSteps`, compiled at the first call with a new shape.
 
-    If compiling fails, one warning says why, and from then on everything runs as it is.
+    Not every network takes images with the channels innermost (``view`` does not): if compiling fails with
+    them, it is tried with the usual order. If it fails again, one warning says why, and from then on
+    everything runs as it is.
     """
 
     def __init__(self, learner: Learner, rule: Rule, conditioning: Conditioning | None) -> None:
@@ -61,12 +66,13 @@ class CompiledSteps:
         self._pairs: dict[Any, _Pair] = {}
         self._queries: dict[Any, tuple[Function, TreeSpec]] = {}
         self._works = True
+        self._innermost = True
 
     def forward(
         self, params: Params, own: Params, images: Tensor, labels: Tensor, keep: bool
     ) -> tuple[Stepped, Any]:
-        images = channels_innermost(images)
         pair = self._pair(params, own, images, labels)
+        images = self._arranged(images)
         if pair is None:
             return self._eager.forward(params, own, images, labels, keep)
         inputs = flat((params, own, images, labels))
@@ -87,36 +93,46 @@ class CompiledSteps:
         return pulled
 
     def query(self, params: Params, images: Tensor, labels: Tensor) -> Queried:
-        arguments = (params, channels_innermost(images), labels)
-        key = shapes(arguments)
-        if self._works and key not in self._queries:
-            try:
-                graph, structure = record(self._eager.query, arguments)
-                use_fast_kernels(graph)
-                self._queries[key] = (compile_graph(graph, flat(arguments)), structure)
-            except Exception as error:
-                self._give_up(error)
-        if key not in self._queries:
-            return self._eager.query(*arguments)
-        compiled, structure = self._queries[key]
+        def build() -> tuple[Function, TreeSpec]:
+            arguments = (params, self._arranged(images), labels)
+            graph, structure = record(self._eager.query, arguments)
+            use_fast_kernels(graph)
+            return compile_graph(graph, flat(arguments)), structure
+
+        known = self._built(self._queries, shapes((params, labels, *images.shape)), build)
+        images = self._arranged(images)
+        if known is None:
+            return self._eager.query(params, images, labels)
+        compiled, structure = known
         with torch.no_grad():
-            queried: Queried = tree_unflatten(compiled(*flat(arguments)), structure)
+            queried: Queried = tree_unflatten(compiled(*flat((params, images, labels))), structure)
         return queried
 
     def kept_bytes(self, params: Params, own: Params, images: Tensor, labels: Tensor) -> int:
-        pair = self._pair(params, own, channels_innermost(images), labels)
+        pair = self._pair(params, own, images, labels)
         if pair is None:
             return self._eager.kept_bytes(params, own, images, labels)
         return pair.kept_bytes
 
-    def _pair(self, *arguments: Any) -> _Pair | None:
-        key = shapes(arguments)
-        if self._works and key not in self._pairs:
+    def _arranged(self, images: Tensor) -> Tensor:
+        return channels_innermost(images) if self._innermost else images.contiguous()
+
+    def _pair(self, params: Params, own: Params, images: Tensor, labels: Tensor) -> _Pair | None:
+        def build() -> _Pair:
+            return self._compile_pair(params, own, self._arranged(images), labels)
+
+        return self._built(self._pairs, shapes((params, own, labels, *images.shape)), build)
+
+    def _built(self, known: dict[Any, Built], key: Any, build: Callable[[], Built]) -> Built | None:
+        """What was built for inputs of these shapes, or is built now; None if that is not possible."""
+        while self._works and key not in known:
             try:
-                self._pairs[key] = self._compile_pair(*arguments)
+                known[key] = build()
             except Exception as error:
-                self._give_up(error)
-        return self._pairs.get(key)
+                if not self._innermost:
+                    self._give_up(error)
+                self._innermost = False
+        return known.get(key)
 
     def _compile_pair(self, params: Params, own: Params, images: Tensor, labels: Tensor) -> _Pair:
         def both(

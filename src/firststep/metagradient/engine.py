@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from firststep.learner import Learner, Params
+from firststep.metagradient.meta_batch import of_each
 from firststep.metagradient.objective import Conditioning, check_query_weights
 from firststep.metagradient.result import MetaGradientResult
 from firststep.metagradient.stepwise import Stepwise
@@ -16,7 +17,6 @@ from firststep.rules import Rule
 from firststep.task import Task
 
 ENGINES = ("stepwise", "unrolled")
-DEFAULT_MEMORY = 0  # keep nothing: the peak then does not grow with the steps
 
 
 class MetaGradient:
@@ -37,6 +37,9 @@ class MetaGradient:
         memory: bytes that the last inner steps may take to keep what they computed for the way back
             (stepwise only). Steps that do not fit are computed once more: the same numbers, more time.
             A number of bytes, not what is free at the moment: so that a run repeats bit for bit.
+            Default: at most four steps within 256 MiB, so that the peak stays the same whatever K is.
+        streams: on a GPU, the CUDA streams that the tasks of a meta-batch are dealt over, so that small
+            networks fill the device. Memory grows with it; the numbers stay the same. A CPU has none.
     """
 
     def __init__(
@@ -48,7 +51,8 @@ class MetaGradient:
         conditioning: Conditioning | None = None,
         engine: str = "stepwise",
         compile: bool = False,
-        memory: int = DEFAULT_MEMORY,
+        memory: int | None = None,
+        streams: int = 1,
     ) -> None:
         if steps < 1:
             raise ValueError(f"steps must be at least 1, it is {steps}")
@@ -56,8 +60,10 @@ class MetaGradient:
             raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
         if compile and engine == "unrolled":
             raise ValueError("compile works with engine='stepwise' only: the unrolled graph is too large")
-        if memory < 0:
+        if memory is not None and memory < 0:
             raise ValueError(f"memory must be a number of bytes, 0 to keep nothing, not {memory}")
+        if streams < 1:
+            raise ValueError(f"streams must be at least 1, it is {streams}")
         if conditioning is not None:
             conditioning.weights(steps)  # refuses a wrong number of them
             learner.subset(conditioning.subset)  # and parameters that are not there
@@ -70,6 +76,7 @@ class MetaGradient:
             else Unrolled(learner, rule, steps, conditioning)
         )
         self.gamma = conditioning.weight if conditioning else 0.0
+        self.streams = streams
 
     def __call__(
         self,
@@ -94,8 +101,9 @@ class MetaGradient:
         total_params: Params = {}
         total_own: Params = {}
         reports = []
-        for task in tasks:
-            for_params, for_own, report = self._task(params, own, task, weights)
+        for for_params, for_own, report in of_each(
+            lambda task: self._task(params, own, task, weights), tasks, self.streams
+        ):
             total_params = _add(total_params, for_params)
             total_own = _add(total_own, for_own)
             reports.append(report)
@@ -120,7 +128,8 @@ def meta_gradient(
     conditioning: Conditioning | None = None,
     engine: str = "stepwise",
     compile: bool = False,
-    memory: int = DEFAULT_MEMORY,
+    memory: int | None = None,
+    streams: int = 1,
     query_weights: Sequence[float] | None = None,
 ) -> MetaGradientResult:
     """One call of :class:`MetaGradient`, which explains the arguments.
@@ -137,5 +146,6 @@ def meta_gradient(
         engine=engine,
         compile=compile,
         memory=memory,
+        streams=streams,
     )
     return compute(theta, mine, tasks, query_weights=query_weights)

@@ -1,7 +1,7 @@
 """Record a pure function that takes derivatives inside as one flat graph of tensor operations.
 
 ``torch.compile`` does not see through ``torch.autograd.grad(create_graph=True)``. So a function is run once
-on real inputs while every tensor operation, those of the backward passes included, is recorded; the record is
+while every tensor operation, those of the backward passes included, is recorded; the record is
 a flat graph without autograd, which a compiler takes whole and :mod:`split` can cut in two.
 """
 
@@ -36,9 +36,24 @@ def record(function: Function, arguments: tuple[Any, ...]) -> tuple[GraphModule,
         structure.append(spec)
         return outputs
 
+    # On shapes alone ("fake"): to compute it all without a compiler would take its time and its memory. The
+    # network's buffers are not among the inputs.
     with quiet_compiler(), torch.no_grad():
-        graph = make_fx(flattened)(*leaves)
+        graph = make_fx(flattened, tracing_mode="fake", _allow_non_fake_inputs=True)(*leaves)
+    _once(graph)
     return graph, structure[-1]
+
+
+def _once(graph: GraphModule) -> None:
+    """Compute once what was recorded twice: the Gram matrix of a subset passes the network a second time."""
+    from torch._functorch.compile_utils import fx_graph_cse
+
+    for node in graph.graph.nodes:
+        if node.target is torch.ops.aten.detach.default:  # means nothing without autograd, and hides equals
+            node.replace_all_uses_with(node.args[0])
+    graph.graph = fx_graph_cse(graph.graph)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
 
 
 def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
@@ -52,7 +67,10 @@ def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
 def shapes(arguments: tuple[Any, ...]) -> Any:
     """What a recorded graph is valid for, as a key."""
     leaves, structure = tree_flatten(arguments)
-    return str(structure), tuple((leaf.shape, leaf.stride(), leaf.dtype, leaf.device) for leaf in leaves)
+    return str(structure), tuple(
+        (leaf.shape, leaf.stride(), leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else leaf
+        for leaf in leaves
+    )
 
 
 class quiet_compiler(warnings.catch_warnings):

@@ -90,6 +90,11 @@ class TrainConfig:
     """Compile the inner step and its pull-back: a minute or more at the start, faster from then on."""
     engine: str = "stepwise"
     """stepwise (memory does not grow with the steps) or unrolled (one graph, the reference)."""
+    memory: int | None = None
+    """MiB that inner steps may take to keep what they computed, instead of computing it again (stepwise);
+    four steps within 256 MiB if left out."""
+    streams: int = 1
+    """CUDA streams that the tasks of a meta-batch are dealt over: faster for small networks on a GPU."""
     threads: int = 0
     """CPU threads; 0 leaves PyTorch's choice."""
 
@@ -108,10 +113,13 @@ class TrainConfig:
         at_least = {
             "ways": 2, "shots": 1, "queries": 1, "steps": 1, "meta_batch": 1, "validate_every": 1,
             "validation_episodes": 2, "all_every": 0, "threads": 0, "seed": 0,
+            "streams": 1,
         }  # fmt: skip
         for option, least in at_least.items():
             if getattr(self, option) < least:
                 raise FirststepError(f"{flag(option)} must be at least {least}, not {getattr(self, option)}")
+        if self.memory is not None and self.memory < 0:
+            raise FirststepError(f"--memory must be at least 0, not {self.memory}")
         if self.updates is not None and self.updates < 1:
             raise FirststepError(f"--updates must be at least 1, not {self.updates}")
         for option in ("outer_rate", "rate", "gamma"):

@@ -120,6 +120,8 @@ class _Training:
             conditioning=config.term,
             engine=config.engine,
             compile=config.compile,
+            memory=None if config.memory is None else config.memory * 2**20,
+            streams=config.streams,
         )
         if run.checkpoint_path("last").is_file():
             self._restore()

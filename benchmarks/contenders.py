@@ -1,0 +1,149 @@
+"""One meta-gradient of one task, by firststep and by its peers: the same network, task and loss."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from firststep import (
+    Conditioning,
+    Learner,
+    MetaGradient,
+    Task,
+    build_backbone,
+    cross_entropy_residuals,
+    log_eigenvalue_variance,
+    maml,
+)
+
+RATE = 0.01
+Gradient = dict[str, Tensor]
+Compute = Callable[[], Gradient]
+
+# name: (network, its options, image size, channels)
+NETWORKS: dict[str, tuple[str, dict[str, int], int, int]] = {
+    "Conv4-64, 84 px": ("conv4", {"filters": 64}, 84, 3),
+    "Conv4-64, 32 px": ("conv4", {"filters": 64}, 32, 3),
+    "Conv4-32, 28 px": ("conv4", {"filters": 32}, 28, 1),
+    "ResNet10, 84 px": ("resnet10", {}, 84, 3),
+}
+
+
+def learner_and_task(network: str) -> tuple[Learner, Task]:
+    """5-way 5-shot with 16 queries a class, of noise: time does not depend on what pictures show."""
+    name, options, size, channels = NETWORKS[network]
+    learner = Learner(build_backbone(name, image_size=size, channels=channels, **options))
+    source = torch.Generator().manual_seed(0)
+
+    def images(count: int) -> Tensor:
+        return torch.randn(count, channels, size, size, generator=source)
+
+    classes = torch.arange(5)
+    task = Task(images(25), classes.repeat_interleave(5), images(80), classes.repeat_interleave(16))
+    return learner, task
+
+
+def firststep(network: str, steps: int, subset: str | None = None, **options: bool | int) -> Compute:
+    learner, task = learner_and_task(network)
+    conditioning = None if subset is None else Conditioning(subset=subset)
+    compute = MetaGradient(learner, maml(RATE), steps=steps, conditioning=conditioning, **options)  # type: ignore[arg-type]
+    params = learner.params()
+    return lambda: compute(params, {}, [task]).params
+
+
+def plain(network: str, steps: int, subset: str | None = None) -> Compute:
+    """One autograd graph, as one would write it first; conditioning by a loop over the samples."""
+    learner, task = learner_and_task(network)
+    module, start = learner.module, learner.params()
+    psi = learner.subset(subset) if subset else ()
+
+    def compute() -> Gradient:
+        theta = {name: value.clone().requires_grad_() for name, value in start.items()}
+        initial = list(theta.values())
+        penalty = torch.zeros((), dtype=torch.float64)
+        for _ in range(steps):
+            logits = torch.func.functional_call(module, theta, (task.support_images,))
+            loss = F.cross_entropy(logits, task.support_labels)
+            if psi:
+                residuals = cross_entropy_residuals(logits, task.support_labels)
+                constrained = [theta[name] for name in psi]
+                rows = [torch.autograd.grad(one, constrained, create_graph=True) for one in residuals]
+                jacobian = torch.stack([torch.cat([part.flatten() for part in row]) for row in rows]).double()
+                penalty = penalty + log_eigenvalue_variance(jacobian @ jacobian.T) / steps
+            grads = torch.autograd.grad(loss, list(theta.values()), create_graph=True)
+            theta = {n: v - RATE * g for (n, v), g in zip(theta.items(), grads, strict=True)}
+        logits = torch.func.functional_call(module, theta, (task.query_images,))
+        query = F.cross_entropy(logits, task.query_labels)
+        return dict(zip(start, torch.autograd.grad(query + penalty, initial), strict=True))
+
+    return compute
+
+
+def with_higher(network: str, steps: int) -> Compute:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import higher
+    learner, task = learner_and_task(network)
+    module = learner.module
+    optimiser = torch.optim.SGD(module.parameters(), lr=RATE)
+
+    def compute() -> Gradient:
+        with higher.innerloop_ctx(module, optimiser, copy_initial_weights=False) as (fast, inner):
+            for _ in range(steps):
+                inner.step(F.cross_entropy(fast(task.support_images), task.support_labels))
+            query = F.cross_entropy(fast(task.query_images), task.query_labels)
+            grads = torch.autograd.grad(query, list(module.parameters()))
+        return dict(zip(dict(module.named_parameters()), grads, strict=True))
+
+    return compute
+
+
+def with_torchopt(network: str, steps: int) -> Compute:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import torchopt
+    learner, task = learner_and_task(network)
+    module, start = learner.module, learner.params()
+    optimiser = torchopt.sgd(lr=RATE)
+
+    def compute() -> Gradient:
+        theta = {name: value.clone().requires_grad_() for name, value in start.items()}
+        initial = list(theta.values())
+        state = optimiser.init(theta)
+        for _ in range(steps):
+            logits = torch.func.functional_call(module, theta, (task.support_images,))
+            loss = F.cross_entropy(logits, task.support_labels)
+            grads = torch.autograd.grad(loss, list(theta.values()), create_graph=True)
+            updates, state = optimiser.update(dict(zip(theta, grads, strict=True)), state, inplace=False)
+            theta = torchopt.apply_updates(theta, updates, inplace=False)
+        logits = torch.func.functional_call(module, theta, (task.query_images,))
+        return dict(
+            zip(start, torch.autograd.grad(F.cross_entropy(logits, task.query_labels), initial), strict=True)
+        )
+
+    return compute
+
+
+ALL_KEPT = 2**40  # bytes: every step keeps what it computed
+
+CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
+    "firststep": lambda network, steps: firststep(network, steps, compile=True),
+    "firststep + cls": lambda network, steps: firststep(network, steps, "cls", compile=True),
+    "firststep + emb": lambda network, steps: firststep(network, steps, "emb", compile=True),
+    "firststep eager": lambda network, steps: firststep(network, steps, memory=ALL_KEPT),
+    "firststep eager, nothing kept": lambda network, steps: firststep(network, steps, memory=0),
+    "firststep eager + cls": lambda network, steps: firststep(network, steps, "cls"),
+    "firststep eager + emb": lambda network, steps: firststep(network, steps, "emb"),
+    "firststep eager + all": lambda network, steps: firststep(network, steps, "all"),
+    "higher": with_higher,
+    "torchopt": with_torchopt,
+    "plain autograd": plain,
+    "plain autograd, loop + cls": lambda network, steps: plain(network, steps, "cls"),
+    "plain autograd, loop + emb": lambda network, steps: plain(network, steps, "emb"),
+    "plain autograd, loop + all": lambda network, steps: plain(network, steps, "all"),
+}
+"""What is after a plus sign is the constrained parameter subset."""

@@ -1,0 +1,155 @@
+"""Time and peak memory of one exact meta-gradient: firststep beside higher, torchopt and plain autograd.
+
+Each contender runs in a fresh process. Its gradient is checked against plain autograd's before anything is
+timed; then the contenders of a setting take turns, so that a slow moment of the machine meets all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+HERE = Path(__file__).parent
+TOLERANCE = 2e-3  # float32 through several steps; the exactness tests run in float64
+PEERS = ("higher", "torchopt", "plain autograd")
+OURS = ("firststep", "firststep + cls")
+EAGER = ("firststep eager", "firststep eager, nothing kept")
+
+
+class Setting(NamedTuple):
+    network: str
+    steps: int
+    contenders: tuple[str, ...]
+    repeats: int
+
+
+def _subset(ours: str, subset: str) -> tuple[str, ...]:
+    return ours, f"{ours} + {subset}", f"plain autograd, loop + {subset}"
+
+
+SETTINGS = [
+    Setting("Conv4-64, 84 px", 5, (*OURS, *EAGER, *PEERS), 5),
+    Setting("Conv4-64, 84 px", 1, (*OURS, *PEERS), 5),
+    Setting("Conv4-64, 84 px", 20, (*OURS, *PEERS), 2),
+    Setting("Conv4-64, 32 px", 5, (*OURS, *EAGER, *PEERS), 9),
+    Setting("Conv4-64, 32 px", 1, (*OURS, *PEERS), 9),
+    Setting("Conv4-64, 32 px", 20, (*OURS, *PEERS), 5),
+    Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS), 15),
+    Setting("Conv4-32, 28 px", 1, (*OURS, *PEERS), 15),
+    Setting("Conv4-32, 28 px", 20, (*OURS, *PEERS), 9),
+    Setting("ResNet10, 84 px", 5, (*OURS, *PEERS), 3),
+    Setting("ResNet10, 84 px", 1, (*OURS, *PEERS), 3),
+    Setting("ResNet10, 84 px", 20, ("firststep", "plain autograd"), 1),
+    # The other subsets, beside the loop over samples that one would write first
+    Setting("Conv4-64, 84 px", 5, _subset("firststep", "emb"), 3),
+    Setting("Conv4-64, 32 px", 5, _subset("firststep", "emb"), 5),
+    Setting("Conv4-64, 32 px", 5, _subset("firststep eager", "all"), 2),
+    Setting("Conv4-32, 28 px", 5, _subset("firststep eager", "all"), 3),
+    Setting("Conv4-32, 28 px", 5, _subset("firststep eager", "cls"), 9),
+]
+
+
+@dataclass
+class Entry:
+    process: subprocess.Popen[str]
+    gradient: Path
+    first: float = 0.0
+    seconds: list[float] = field(default_factory=list)
+    megabytes: float = 0.0
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def ask(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        answer = self.answer()
+        self.seconds.append(answer["seconds"])
+        self.megabytes = answer["megabytes"]
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.process.args} ended with {self.process.wait()}")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+def start(setting: Setting, contender: str, path: Path) -> Entry:
+    """Waits for the first call, which compiles: undisturbed."""
+    script = [sys.executable, "-W", "ignore", str(HERE / "worker.py")]
+    process = subprocess.Popen(
+        [*script, setting.network, contender, str(setting.steps), str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    entry = Entry(process, path)
+    entry.first = entry.answer()["seconds"]
+    return entry
+
+
+def constrained(contender: str) -> str:
+    """The parameter subset that a contender conditions, if any."""
+    return contender.partition(" + ")[2]
+
+
+def difference(entries: dict[str, Entry]) -> float:
+    """The largest relative difference between contenders that compute the same thing."""
+    worst = 0.0
+    for name, entry in entries.items():
+        for other_name, other in entries.items():
+            if name < other_name and constrained(name) == constrained(other_name):
+                mine, theirs = torch.load(entry.gradient), torch.load(other.gradient)
+                square = sum((mine[n] - theirs[n]).double().square().sum() for n in theirs)
+                size = sum(value.double().square().sum() for value in theirs.values())
+                worst = max(worst, float((square / size) ** 0.5))
+    return worst
+
+
+def measure(setting: Setting) -> tuple[dict[str, Entry], float]:
+    with tempfile.TemporaryDirectory() as folder:
+        entries: dict[str, Entry] = {}
+        try:
+            for number, name in enumerate(setting.contenders):
+                entries[name] = start(setting, name, Path(folder) / f"{number}.pt")
+            worst = difference(entries)
+            if not worst < TOLERANCE:
+                raise SystemExit(f"{setting}: gradients differ by {worst:.1e}; nothing is timed")
+            for _ in range(setting.repeats):
+                for entry in entries.values():
+                    entry.ask()
+        finally:
+            for entry in entries.values():
+                entry.process.kill()
+                entry.process.wait()
+    return entries, worst
+
+
+def table(setting: Setting, entries: dict[str, Entry], worst: float, floor: float) -> str:
+    base = entries[setting.contenders[0]]
+    lines = [
+        f"\n### {setting.network}, K = {setting.steps}\n",
+        f"{setting.repeats} interleaved repeats; gradients agree to {worst:.0e}; floor {floor:.3g} s.\n",
+        "| | median, s | least to most | time over first row's | times the floor | peak, MB "
+        "| peak over first row's | first call, s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, entry in entries.items():
+        lines.append(
+            f"| {name} | {entry.median:.3f} | {min(entry.seconds):.3f} to {max(entry.seconds):.3f} "
+            f"| {entry.median / base.median:.2f} | {entry.median / floor:.2f} | {entry.megabytes:.0f} "
+            f"| {entry.megabytes / base.megabytes:.2f} | {entry.first:.1f} |"
+        )
+    return "\n".join(lines) + "\n"

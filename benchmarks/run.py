@@ -1,0 +1,112 @@
+"""All benchmarks of speed and memory, written to benchmarks/results.md as they come.
+
+    make bench                                     # everything: about half an hour on two idle cores
+    python benchmarks/run.py --only "28 px"        # the settings whose name contains this
+
+Run it on an idle machine. Results are ratios within one run; the absolute times are this machine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import meta_gradient
+import torch
+from meta_gradient import HERE, SETTINGS, Setting
+
+INTRODUCTION = """# Speed and memory: results
+
+Written by `make bench`. {machine}
+
+5-way 5-shot, 16 queries a class, one task, float32. A meta-gradient is exact, through all inner steps, of all
+parameters. *First call* includes compiling where there is any: cold the first time a network is met in this
+file, from the compiler's cache after that. *Peak* is the process's largest resident memory, Python, PyTorch
+and compiler included. *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
+the query set) at the speed that the network's largest convolution reaches by itself
+(`benchmarks/roofline.py`).
+Rows with a plus sign add the conditioning loss on that parameter subset; *eager* is without compiler.
+"""
+
+
+def machine() -> str:
+    names = [line for line in _text("/proc/cpuinfo").splitlines() if line.startswith("model name")]
+    model = names[0].partition(":")[2].strip() if names else platform.processor()
+    return (
+        f"{os.cpu_count()} logical cores of {model} ({torch.backends.cpu.get_cpu_capability()}), "
+        f"{platform.system()}, Python {platform.python_version()}, torch {torch.__version__}, "
+        f"{torch.get_num_threads()} threads."
+    )
+
+
+def _text(path: str) -> str:
+    return Path(path).read_text() if Path(path).is_file() else ""
+
+
+def script(name: str, *arguments: str) -> str:
+    """What another benchmark prints, in a process of its own."""
+    command = [sys.executable, "-W", "ignore", str(HERE / name), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def one_setting(setting: Setting) -> str:
+    floor, speed = json.loads(script("roofline.py", setting.network, str(setting.steps)))
+    print(
+        f"{setting.network}, K = {setting.steps}: floor {floor:.3g} s at {speed / 1e9:.0f} GFLOPS", flush=True
+    )
+    entries, worst = meta_gradient.measure(setting)
+    return meta_gradient.table(setting, entries, worst, floor)
+
+
+def others() -> str:
+    gram = json.loads(script("deep_gram.py"))
+    episodes = json.loads(script("evaluation_throughput.py"))
+    return (
+        "\n## The Gram matrix of all 11 million parameters of ResNet18\n\n25 pictures of 84 px, within "
+        f"{gram['memory']} MiB for J's columns and as much for its rows' cotangents: {gram['gram']:.1f} s, "
+        f"with its gradient {gram['with gradient']:.1f} s, at a peak "
+        f"{gram['peak above one backward pass']:.0f} MB above "
+        f"the {gram['one backward pass']:.0f} MB of the process after one backward pass.\n"
+        "\n## Testing\n\nEpisodes a second of the shipped model (Conv4-32, 32 px): "
+        + ", ".join(f"{speed:.2f} after {steps} steps" for steps, speed in episodes.items())
+        + ".\n\n## Data\n\n```\n"
+        + script("data_throughput.py").rstrip()
+        + "\n```\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", metavar="TEXT", help="settings whose name contains this")
+    parser.add_argument("--out", type=Path, default=HERE / "results.md")
+    options = parser.parse_args()
+    wanted = [one for one in SETTINGS if options.only in f"{one.network}, K = {one.steps}"]
+    if not wanted:
+        raise SystemExit(
+            f"no setting contains {options.only!r}; there are {sorted({s.network for s in SETTINGS})}"
+        )
+    options.out.write_text(INTRODUCTION.format(machine=machine()) + "\n## One meta-gradient\n")
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # so that the first calls are cold
+        for setting in wanted:
+            section = one_setting(setting)
+            print(section, flush=True)
+            with options.out.open("a") as file:
+                file.write(section)
+    if not options.only:
+        section = others()
+        print(section)
+        with options.out.open("a") as file:
+            file.write(section)
+
+
+if __name__ == "__main__":
+    main()
