@@ -91,7 +91,7 @@ class TrainConfig:
     engine: str = "stepwise"
     """stepwise (memory does not grow with the steps) or unrolled (one graph, the reference)."""
     threads: int = 0
-    """CPU threads; 0 leaves PyTorch's choice."""
+    """CPU threads; 0 leaves PyTorch's choice, or each process of torchrun an equal share of the cores."""
 
     def __post_init__(self) -> None:
         choices = {
