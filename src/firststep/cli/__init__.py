@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 
 from firststep.errors import FirststepError, unknown
 
@@ -28,6 +29,9 @@ COMMANDS: dict[str, str] = {
 SHARED = ("train", "evaluate")
 """Those that the processes of torchrun can share."""
 
+SILENCE = 10.0
+"""Seconds that a process which does not speak waits with a failure, to be ended by torchrun."""
+
 DESCRIPTION = "Few-shot learners that are good from the first gradient step."
 
 
@@ -37,13 +41,13 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
-        return _run(arguments)
+        status = _run(arguments)
     except FirststepError as error:
         if debug:
             raise
         if speaks():
             print(f"firststep: {error}", file=sys.stderr)
-        return 2
+        status = 2
     except KeyboardInterrupt:
         if speaks():
             print("firststep: interrupted", file=sys.stderr)
@@ -52,6 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
         # The reader, say `head`, has gone: nothing is wrong. Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if status == 2 and not speaks():
+        # torchrun ends all processes as soon as one fails, even before the one that speaks has spoken.
+        time.sleep(SILENCE)
+    return status
 
 
 def speaks() -> bool:

@@ -13,6 +13,8 @@ from datetime import timedelta
 
 import torch
 from torch import distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from firststep.distributed.ranks import Ranks, connected
 from firststep.distributed.team import Team
@@ -54,12 +56,26 @@ def join(backend: str = "auto") -> Iterator[Team]:
         torch.set_num_threads(threads)
     between_gpus = backend != "gloo" and torch.cuda.is_available() and dist.is_nccl_available()
     with connected():
-        dist.init_process_group("cpu:gloo,cuda:nccl" if between_gpus else "cpu:gloo", timeout=LONGEST_WAIT)
+        _init_process_group("cpu:gloo,cuda:nccl" if between_gpus else "gloo")
     try:
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         yield Ranks(local_rank=local_rank, local_size=local_size, backend=backend)
     finally:
         dist.destroy_process_group()
+
+
+def _init_process_group(backends: str) -> None:
+    """What ``init_process_group(backends)`` does, but safe for processes that torchrun started again.
+
+    torchrun keeps one key-value store for all its restarts, and the addresses of processes that have died
+    stay in it (pytorch issue 167288): who reads one before the new process has written its own tries to
+    connect to nobody. So each restart, and each time that a process joins, has keys of its own.
+    """
+    store, rank, size = next(rendezvous("env://", timeout=LONGEST_WAIT))
+    attempt = f"firststep/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{size}"
+    joined = store.add(f"{attempt}/joined/{rank}", 1)
+    own = PrefixStore(f"{attempt}/{joined}", store)
+    dist.init_process_group(backends, store=own, rank=rank, world_size=size, timeout=LONGEST_WAIT)
 
 
 def threads_of_a_process(local_size: int) -> int:
