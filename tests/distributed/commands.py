@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
-from exchange import check_team
+from exchange import check_non_finite, check_team
 
 from firststep.cli import main
 
 check_team()
-for arguments in json.loads(sys.argv[1]):
+check_non_finite(Path(sys.argv[1]))
+for arguments in json.loads(sys.argv[2]):
     assert main(arguments) == 0, arguments

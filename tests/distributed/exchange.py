@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import torch
 from firststep.distributed import join
 from firststep.distributed.ranks import Ranks
 from firststep.errors import FirststepError
+from firststep.training import TrainConfig, train
 
 
 def refused(action: Callable[[], object], part: str) -> None:
@@ -24,6 +26,20 @@ def fail_on(rank: int, mine: int) -> int:
     if rank == mine:
         raise FirststepError("no such file")
     return mine
+
+
+def check_non_finite(out: Path) -> None:
+    """All ranks stop at the same update and name the same episode, whoever had it."""
+    config = TrainConfig(
+        filters=4, image_size=16, shots=1, queries=1, steps=1, meta_batch=5, outer_rate=1e30,
+        updates=50, validate_every=1, validation_episodes=2, threads=1,
+    )  # fmt: skip
+    with join() as team:
+        with pytest.raises(
+            FirststepError, match=r"not finite at update \d+: training episode \d+"
+        ) as stopped:
+            train(config, out, team=team)
+        assert team.lead(lambda: str(stopped.value)) == str(stopped.value)
 
 
 def check_team() -> None:

@@ -55,7 +55,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("processes", [2, 4])
 def test_any_number_of_processes_ends_with_the_same_bits(processes: int, alone: Path, tmp_path: Path) -> None:
-    out, _ = finished(torchrun(processes, str(PROGRAM), json.dumps(commands(tmp_path))))
+    program = str(PROGRAM), str(tmp_path / "not-finite"), json.dumps(commands(tmp_path))
+    out, _ = finished(torchrun(processes, *program))
     assert out.count("trained: ") == len(LEARNERS)  # one process talks
     for name in LEARNERS:
         same_run(alone / name, tmp_path / name)
