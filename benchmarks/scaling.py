@@ -123,8 +123,8 @@ def compare(settings: Settings) -> str:
         "## Measured",
         "",
         f"Conv4-{settings.filters}, {settings.image_size} px, 5-way 5-shot, 16 queries, 5 steps, conditioned,"
-        f" {settings.meta_batch} tasks a meta-batch; one thread a process, torch {torch.__version__}, gloo on "
-        f"one machine; fastest of {settings.rounds} launches, median of {settings.updates} meta-updates.",
+        f" {settings.meta_batch} tasks a meta-batch; one thread a process, torch {torch.__version__}, gloo "
+        f"on one machine; fastest of {settings.rounds} launches, median of {settings.updates} meta-updates.",
         "",
         "| processes | seconds a meta-update | tasks a second |",
         "|---|---|---|",

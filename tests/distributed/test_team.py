@@ -71,4 +71,4 @@ def test_threads_are_shared_unless_somebody_decided(monkeypatch: pytest.MonkeyPa
 def test_a_lost_process_is_one_clear_line() -> None:
     line = r"has ended or cannot be reached \(Connection closed by peer\)"
     with pytest.raises(FirststepError, match=line), connected():
-        raise RuntimeError("Connection closed by peer\nmore")
+        raise RuntimeError("[/gloo/tcp/pair.cc:5] Connection closed by peer. See the logs\nmore")

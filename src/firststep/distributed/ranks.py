@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -140,7 +141,8 @@ def connected() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # how gloo and nccl report it
-        reason = str(error).splitlines()[0]
+        # Without the places in gloo's own source before what it says, and its advice after.
+        reason = re.sub(r"\[/[^]]*\] ", "", str(error).splitlines()[0]).partition(". ")[0]
         raise FirststepError(
             f"another process of this run has ended or cannot be reached ({reason}); the last checkpoint "
             "stays, and torchrun --max-restarts N starts all again from it"
