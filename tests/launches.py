@@ -20,12 +20,18 @@ def torchrun(processes: int, *program: str, options: Sequence[str] = ()) -> subp
     )
 
 
-def finished(process: subprocess.Popen[str], timeout: float = 240) -> tuple[str, str]:
-    """Standard output and error, once it has ended well."""
+def ended(process: subprocess.Popen[str], timeout: float = 240) -> tuple[str, str]:
+    """Standard output and error, once it has ended."""
     try:
-        out, errors = process.communicate(timeout=timeout)
+        return process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         process.terminate()  # torchrun ends its processes
+        process.communicate()
         raise
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Standard output and error, once it has ended well."""
+    out, errors = ended(process)
     assert process.returncode == 0, errors
     return out, errors

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -17,15 +18,16 @@ import torch
 
 from firststep.cli import main
 from firststep.training import open_run, train
-from launches import finished, torchrun
+from launches import ended, finished, torchrun
 from runs import TINY_FLAGS, tiny_run
 
 PROGRAM = Path(__file__).with_name("commands.py")
 Captured = pytest.CaptureFixture[str]
 
+PLAIN = ["--conditioning", "none", "--meta-batch", "4", "--steps", "1"]
 LEARNERS = {
-    "maml": ["--conditioning", "none", "--meta-batch", "4"],
-    "meta-sgd": ["--method", "meta-sgd", "--conditioning", "none", "--meta-batch", "4"],
+    "maml": PLAIN,
+    "meta-sgd": [*PLAIN, "--method", "meta-sgd"],
     # Five tasks divide neither by two nor by four.
     "conditioned": ["--meta-batch", "5", "--all-every", "1"],
 }
@@ -65,6 +67,7 @@ def test_any_number_of_processes_ends_with_the_same_bits(processes: int, alone: 
         assert (alone / file).read_bytes() == (tmp_path / file).read_bytes()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the ranks in /proc")
 def test_a_killed_rank_is_restarted_from_the_last_checkpoint(alone: Path, tmp_path: Path) -> None:
     """SIGKILL to rank 1 in the middle; torchrun starts all ranks again with the same command."""
     flags = [*TWENTY, *LEARNERS["conditioned"]]
@@ -85,13 +88,13 @@ def test_a_signal_stops_all_ranks_at_one_update_and_one_process_goes_on(alone: P
     flags = [*TWENTY, *LEARNERS["conditioned"]]
     out = tmp_path / "conditioned"
     process = torchrun(2, "-m", "firststep", "train", *flags, "--out", str(out))
-    while not (out / "checkpoints" / "last.safetensors").exists() and process.poll() is None:
+    while not (out / "metrics.jsonl").exists() and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=120)
+    _, errors = ended(process)
     assert process.returncode != 0
     assert errors.count("and saved; go on with") == 1
-    assert 10 <= open_run(out).load("last", torch.device("cpu")).update < 20
+    assert 0 < open_run(out).load("last", torch.device("cpu")).update < 20
     train(resume=out)
     same_run(alone / "conditioned", out)
 
@@ -99,7 +102,7 @@ def test_a_signal_stops_all_ranks_at_one_update_and_one_process_goes_on(alone: P
 def test_what_cannot_be_trained_ends_all_ranks_with_one_line(tmp_path: Path) -> None:
     start = time.monotonic()
     process = torchrun(3, "-m", "firststep", "train", *TINY_FLAGS, "--out", str(tmp_path / "run"))
-    _, errors = process.communicate(timeout=120)
+    _, errors = ended(process)
     assert process.returncode != 0
     assert errors.count("3 processes share 2 tasks a meta-batch") == 1
     assert "exitcode  : 2" in errors
