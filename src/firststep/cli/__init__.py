@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 
 from firststep.errors import FirststepError, unknown
 
@@ -25,6 +26,12 @@ COMMANDS: dict[str, str] = {
 }
 """What each command does, in a line; its function lives in ``firststep.cli.<command>``."""
 
+SHARED = ("train", "evaluate")
+"""Those that the processes of torchrun can share."""
+
+SILENCE = 10.0
+"""Seconds that a process which does not speak waits with a failure, to be ended by torchrun."""
+
 DESCRIPTION = "Few-shot learners that are good from the first gradient step."
 
 
@@ -34,19 +41,30 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
-        return _run(arguments)
+        status = _run(arguments)
     except FirststepError as error:
         if debug:
             raise
-        print(f"firststep: {error}", file=sys.stderr)
-        return 2
+        if speaks():
+            print(f"firststep: {error}", file=sys.stderr)
+        status = 2
     except KeyboardInterrupt:
-        print("firststep: interrupted", file=sys.stderr)
+        if speaks():
+            print("firststep: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader, say `head`, has gone: nothing is wrong. Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if status == 2 and not speaks():
+        # torchrun ends all processes as soon as one fails, even before the one that speaks has spoken.
+        time.sleep(SILENCE)
+    return status
+
+
+def speaks() -> bool:
+    """Of the processes that torchrun started, one tells what all came to know."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _run(arguments: list[str]) -> int:
@@ -61,6 +79,11 @@ def _run(arguments: list[str]) -> int:
         return 0
     if command not in COMMANDS:
         raise unknown("command", command, COMMANDS)
+    if command not in SHARED and "TORCHELASTIC_RUN_ID" in os.environ and os.environ["WORLD_SIZE"] != "1":
+        raise FirststepError(
+            f"firststep {command} runs in one process: start it without torchrun, which is for "
+            f"{' and '.join(SHARED)}"
+        )
 
     import tyro
 
@@ -69,7 +92,9 @@ def _run(arguments: list[str]) -> int:
         if hasattr(module, "main"):  # a command that reads its arguments in its own way
             module.main(rest)
         else:
-            tyro.cli(getattr(module, command), prog=f"firststep {command}", args=rest)
+            tyro.cli(
+                getattr(module, command), prog=f"firststep {command}", args=rest, console_outputs=speaks()
+            )
     except SystemExit as exit_:  # tyro's way of saying that help was shown (0) or arguments are wrong (2)
         return exit_.code if isinstance(exit_.code, int) else 2
     return 0

@@ -9,12 +9,14 @@ import tyro
 
 from firststep.cli.progress import progress_bar
 from firststep.cli.tables import console, step_table
+from firststep.distributed import Team, join
 from firststep.errors import FirststepError
 from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, Evaluation
 from firststep.evaluation.evaluate import evaluate as test
 from firststep.evaluation.trained import data_for, load_trained
-from firststep.training.run import BUILTIN
-from firststep.training.setup import TEST_SEED
+from firststep.training.claim import refuse_other_data
+from firststep.training.run import BUILTIN, open_run
+from firststep.training.setup import TEST_SEED, choose_device
 
 
 def evaluate(
@@ -35,11 +37,13 @@ def evaluate(
     which: Literal["best", "last"] = "best",
     seed: int = TEST_SEED,
     device: str | None = None,
+    backend: Literal["auto", "gloo", "nccl"] = "auto",
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
 ) -> None:
     """Test a run on deterministic episodes: accuracy and condition number after each number of steps.
 
-    Writes a JSON file with every episode's accuracy and a CSV file with the means.
+    Writes a JSON file with every episode's accuracy and a CSV file with the means. Under torchrun the
+    episodes are dealt over the processes; the files are the same.
 
     Args:
         run: Folder of a run, or builtin:glyphs.
@@ -57,13 +61,17 @@ def evaluate(
         which: Checkpoint: best by validation, or last.
         seed: Of the episodes; runs are comparable when it is the same.
         device: cpu, cuda, ...; as trained if left out.
+        backend: Under torchrun, what the processes speak through; auto fits the device.
         out: Folder for the results; evaluations/ in the run's folder if left out.
     """
-    result, path = evaluate_run(
-        run, which=which, device=device, data=data, data_path=data_path, out=out, steps=steps, auto=auto,
-        rate_multiplier=rate_multiplier, episodes=episodes, split=split, ways=ways, shots=shots,
-        queries=queries, subset=subset, seed=seed,
-    )  # fmt: skip
+    with join(backend) as team:
+        result, path = evaluate_run(
+            run, which=which, device=device, data=data, data_path=data_path, out=out, steps=steps, auto=auto,
+            rate_multiplier=rate_multiplier, episodes=episodes, split=split, ways=ways, shots=shots,
+            queries=queries, subset=subset, seed=seed, team=team,
+        )  # fmt: skip
+    if not team.leader:
+        return
     screen = console()
     settings = result.settings
     screen.print(
@@ -85,30 +93,39 @@ def evaluate_run(
     data: str | None = None,
     data_path: Path | None = None,
     out: Path | None = None,
+    team: Team | None = None,
     **options: object,
 ) -> tuple[Evaluation, Path]:
     """Test with a progress bar and save; gives the evaluation and the files' common path."""
-    trained = load_trained(run, which=which, device=device)
+    ranks = team or Team()
+    on = ranks.place(lambda: choose_device(device or open_run(run).config.device))
+    trained = ranks.every(lambda: load_trained(run, which=which, device=device, on=on))
     if out is None:
         inside = not run.startswith(BUILTIN)
         out = trained.run.folder / "evaluations" if inside else Path("evaluations") / trained.run.name
     total = options.get("episodes", DEFAULT_EPISODES)
     assert isinstance(total, int)
-    with progress_bar() as progress:
-        dataset = data_for(trained, data, data_path, progress)
+    mine = len(ranks.share(range(total)))
+    with progress_bar(ranks.leader) as progress:
+        dataset = ranks.every(lambda: data_for(trained, data, data_path, progress))
+        refuse_other_data(dataset, ranks)
         done = 0
 
         def tick() -> None:
             nonlocal done
             done += 1
-            progress(f"testing {trained.run.name}", done, total)
+            progress(f"testing {trained.run.name}", done, mine)
 
-        result = test(trained, dataset, progress=tick, **options)  # type: ignore[arg-type]
+        result = test(trained, dataset, progress=tick, team=ranks, **options)  # type: ignore[arg-type]
     path = out / file_name(result)
-    try:
-        result.save(path)
-    except OSError as error:
-        raise FirststepError(f"cannot write to {out}: {error.strerror}") from None
+
+    def save() -> None:
+        try:
+            result.save(path)
+        except OSError as error:
+            raise FirststepError(f"cannot write to {out}: {error.strerror}") from None
+
+    ranks.lead(save)
     return result, path
 
 

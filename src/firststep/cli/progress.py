@@ -10,8 +10,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+def progress_bar(shown: bool = True) -> Iterator[Callable[[str, int, int], None]]:
     """Gives a function of (what, done, total); on standard error, so that output stays clean."""
+    if not shown:
+        yield lambda what, done, total: None
+        return
     console = Console(stderr=True)
     if not console.is_terminal:
         said: set[str] = set()

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
+from firststep.cli import speaks
 from firststep.cli.progress import progress_bar
 from firststep.cli.watch import training_view
+from firststep.distributed import join, launched
 from firststep.errors import FirststepError
 from firststep.training import RECIPES, Run, TrainConfig, open_run, recipe, train
+from firststep.training.claim import refuse_idle_ranks
 from firststep.training.loop import Interrupted
 from firststep.training.setup import open_data
 
+Backend = Literal["auto", "gloo", "nccl"]
+
 
 def main(arguments: list[str]) -> None:
-    """RECIPE first, if any; its values are the flags' defaults. ``--resume`` takes only ``--updates``."""
+    """RECIPE first, if any; its values are the flags' defaults. ``--resume`` takes no configuration."""
     if any(argument.split("=")[0] == "--resume" for argument in arguments):
-        tyro.cli(_resume, prog="firststep train", args=arguments)
+        tyro.cli(_resume, prog="firststep train", args=arguments, console_outputs=speaks())
         return
     chosen = arguments[0] if arguments and not arguments[0].startswith("-") else None
     default = recipe(chosen) if chosen else TrainConfig()
@@ -29,8 +35,9 @@ def main(arguments: list[str]) -> None:
     def start(
         config: Annotated[TrainConfig, tyro.conf.OmitArgPrefixes] = default,
         out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+        backend: Backend = "auto",
     ) -> None:
-        _train(config, out)
+        _run(config, resume=None, out=out or default_folder(config), backend=backend)
 
     start.__doc__ = f"""Meta-train a learner.
 
@@ -40,10 +47,12 @@ def main(arguments: list[str]) -> None:
 
     Args:
         config: What to train.
-        out: Folder of the new run; made from the settings, under runs/, if left out.
+        out: Folder of the new run; made from the settings, under runs/, if left out. Under torchrun, a run
+            of the same settings that is there already goes on.
+        backend: Under torchrun, what the processes speak through; auto fits the device.
     """
     tyro.cli(start, prog=f"firststep train{f' {chosen}' if chosen else ''}", args=rest,
-             config=(tyro.conf.FlagCreatePairsOff,))  # fmt: skip
+             config=(tyro.conf.FlagCreatePairsOff,), console_outputs=speaks())  # fmt: skip
 
 
 def _recipes() -> str:
@@ -57,36 +66,47 @@ def default_folder(config: TrainConfig) -> Path:
     return Path("runs") / f"{config.data}-{config.backbone}-{config.method}-{term}-{shape}-seed{config.seed}"
 
 
-def _resume(resume: Annotated[Path, tyro.conf.arg(metavar="RUN")], updates: int | None = None) -> None:
+def _resume(
+    resume: Annotated[Path, tyro.conf.arg(metavar="RUN")],
+    updates: int | None = None,
+    backend: Backend = "auto",
+) -> None:
     """Go on with a run that was interrupted, killed or cut off; it ends as if it had never stopped.
 
     Args:
-        resume: Folder of the run. Its own configuration is used: no flag but --updates is taken.
+        resume: Folder of the run. Its own configuration is used, but for the two flags below.
         updates: Train to this many meta-updates instead, longer or shorter.
+        backend: Under torchrun, what the processes speak through; auto fits the device.
     """
-    run = open_run(resume)
-    _run(run.config, resume=run.folder, out=None, updates=updates)
+    _run(None, resume=resume, out=None, updates=updates, backend=backend)
 
 
-def _train(config: TrainConfig, out: Path | None) -> None:
-    _run(config, resume=None, out=out or default_folder(config))
-
-
-def _run(config: TrainConfig, resume: Path | None, out: Path | None, updates: int | None = None) -> None:
-    with progress_bar() as progress:
-        data = open_data(config, progress)
-    where = Run(resume or out or Path())
-    with training_view([where.name], config.meta_batch) as view:
-        watch = partial(view, where.name)
+def _run(
+    config: TrainConfig | None,
+    resume: Path | None,
+    out: Path | None,
+    backend: Backend,
+    updates: int | None = None,
+) -> None:
+    with join(backend) as team, ExitStack() as shown:
+        chosen = config or team.lead(lambda: open_run(resume or Path()).config)
+        refuse_idle_ranks(chosen, team)
+        with progress_bar(team.leader) as progress:
+            data = team.every(lambda: open_data(chosen, progress))
+        where = Run(resume or out or Path())
+        watch = None
+        if team.leader:
+            view = shown.enter_context(training_view([where.name], chosen.meta_batch))
+            watch = partial(view, where.name)
         try:
-            if resume is None:
-                run = train(config, out, watch=watch, data=data)
-            else:
-                run = train(resume=resume, updates=updates, watch=watch, data=data)
+            run = train(config, out, resume=resume, updates=updates, go_on=launched(), watch=watch,
+                        data=data, team=team)  # fmt: skip
         except Interrupted as stop:
-            print(f"firststep: {stop}", file=sys.stderr)
+            if team.leader:
+                print(f"firststep: {stop}", file=sys.stderr)
             raise SystemExit(130) from None
         except OSError as error:
             raise FirststepError(f"cannot write to {where.folder}: {error.strerror or error}") from error
-    print(f"trained: {run.folder}")
-    print(f"test it with: firststep evaluate {run.folder}")
+    if team.leader:
+        print(f"trained: {run.folder}")
+        print(f"test it with: firststep evaluate {run.folder}")

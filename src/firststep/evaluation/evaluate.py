@@ -14,6 +14,7 @@ import torch
 
 import firststep
 from firststep.data import Dataset, Episodes
+from firststep.distributed import Team
 from firststep.errors import FirststepError
 from firststep.evaluation.measure import Measurement, half_width, measure_task, measure_tasks
 from firststep.evaluation.steps import LONGEST_AUTO, choose_for
@@ -142,6 +143,7 @@ def evaluate(
     auto: bool = False,
     seed: int = TEST_SEED,
     progress: Callable[[], None] | None = None,
+    team: Team | None = None,
 ) -> Evaluation:
     """Test a model on ``episodes`` tasks that depend on the seed alone.
 
@@ -159,8 +161,11 @@ def evaluate(
         auto: also choose the number of steps on each support set and test with that.
         seed: of the episodes.
         progress: called after each task.
+        team: the processes that share the work, all of which call this and get the whole result; default
+            this one alone. Each episode's numbers do not depend on who tested it.
     """
     config = trained.config
+    ranks = team or Team()
     if ways is not None and ways != config.ways:
         raise FirststepError(
             f"{trained.run.folder.name} was trained for {config.ways} ways: its classifier has {config.ways} "
@@ -178,16 +183,13 @@ def evaluate(
         trained.setup.learner.subset(subset)
     except ValueError as error:
         raise FirststepError(str(error)) from None
-    chosen: list[int] = []
-    accuracies: list[float] = []
+    automatic: list[tuple[int, float]] = []
 
     def tasks() -> Iterator[Task]:
-        for number in range(episodes):
+        for number in ranks.share(range(episodes)):
             task = trained.setup.task(source[number])
             if auto:
-                taken, accuracy = _auto(trained, rule, task)
-                chosen.append(taken)
-                accuracies.append(accuracy)
+                automatic.append(_auto(trained, rule, task))
             yield task
 
     measurement = measure_tasks(
@@ -199,7 +201,8 @@ def evaluate(
         steps=steps,
         subset=subset,
         progress=progress,
-    )
+    ).of_all(ranks, episodes)
+    choices = ranks.gather(np.array(automatic, dtype=np.float64).reshape(-1, 2), episodes) if auto else None
     return Evaluation(
         label=config.describe(),
         run=trained.run.folder.name,
@@ -216,8 +219,8 @@ def evaluate(
             "subset": subset,
         },
         measurement=measurement,
-        auto_steps=np.array(chosen) if auto else None,
-        auto_accuracy=np.array(accuracies) if auto else None,
+        auto_steps=None if choices is None else choices[:, 0].astype(int),
+        auto_accuracy=None if choices is None else choices[:, 1],
         origin={
             "config": config.to_json(),
             "update": trained.update,

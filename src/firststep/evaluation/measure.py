@@ -10,6 +10,7 @@ import torch
 
 from firststep.adaptation import support_gram, walk
 from firststep.conditioning import log_condition_number
+from firststep.distributed import Team
 from firststep.learner import Learner, Params
 from firststep.rules import Rule
 from firststep.task import Task
@@ -24,6 +25,12 @@ class Measurement:
     """[tasks, steps], in 0..1"""
     log_condition: np.ndarray
     """[tasks, steps]: log10 of the condition number of the support set's Gram matrix at those parameters"""
+
+    def of_all(self, team: Team, total: int) -> Measurement:
+        """Put together what each rank measured on its share of tasks 0..total-1, in their order."""
+        rows = team.gather(np.concatenate([self.accuracy, self.log_condition], 1), total)
+        accuracy, log_condition = np.split(rows, 2, 1)
+        return Measurement(steps=self.steps, accuracy=accuracy, log_condition=log_condition)
 
     def mean(self) -> np.ndarray:
         return self.accuracy.mean(0)
@@ -100,6 +107,10 @@ def measure_tasks(
             progress()
     return Measurement(
         steps=ordered,
-        accuracy=np.array([accuracy for accuracy, _ in rows]),
-        log_condition=np.array([log_condition for _, log_condition in rows]),
+        accuracy=_table([accuracy for accuracy, _ in rows], len(ordered)),
+        log_condition=_table([log_condition for _, log_condition in rows], len(ordered)),
     )
+
+
+def _table(rows: list[list[float]], columns: int) -> np.ndarray:
+    return np.array(rows, dtype=np.float64).reshape(-1, columns)  # which is a table even without rows

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from firststep.data import Dataset, Preprocessing, open_dataset
 from firststep.data.cache import Progress
 from firststep.errors import FirststepError
@@ -41,12 +43,21 @@ class Trained:
         return Preprocessing(**self.run.record["preprocessing"])
 
 
-def load_trained(where: str | Path, *, which: str = "best", device: str | None = None) -> Trained:
-    """The model of a run folder or ``builtin:NAME``: the best by validation, or the ``last``."""
+def load_trained(
+    where: str | Path, *, which: str = "best", device: str | None = None, on: torch.device | None = None
+) -> Trained:
+    """The model of a run folder or ``builtin:NAME``: the best by validation, or the ``last``.
+
+    Args:
+        where: the run.
+        which: of its checkpoints.
+        device: instead of the one it was trained with; it is noted in results.
+        on: the very device of this process, where ``device`` says only its kind.
+    """
     run = open_run(where)
     config = run.config if device is None else replace(run.config, device=device)
     preprocessing = Preprocessing(**run.record["preprocessing"])
-    setup = set_up(config, image_size=preprocessing.image_size, channels=preprocessing.channels)
+    setup = set_up(config, image_size=preprocessing.image_size, channels=preprocessing.channels, device=on)
     path = run.checkpoint_path(which)
     if not path.is_file():
         raise FirststepError(

@@ -95,22 +95,41 @@ class MetaGradient:
             query_weights: of the query losses after steps 1..K; default only the last counts. Each other
                 weight that is not 0 costs a pass over the query set.
         """
+        results = self.each(params, own, tasks, query_weights=query_weights)
+        total_params: Params = {}
+        total_own: Params = {}
+        for result in results:
+            total_params = _add(total_params, result.params)
+            total_own = _add(total_own, result.own)
+        return MetaGradientResult(
+            params=total_params,
+            own=total_own,
+            loss=torch.stack([result.loss for result in results]).sum(),
+            tasks=[result.tasks[0] for result in results],
+        )
+
+    def each(
+        self,
+        params: Params,
+        own: Params,
+        tasks: Sequence[Task],
+        *,
+        query_weights: Sequence[float] | None = None,
+    ) -> list[MetaGradientResult]:
+        """The gradient of each task by itself, in their order; arguments as of a call."""
         if not tasks:
             raise ValueError("tasks must not be empty")
         weights = check_query_weights(query_weights, self._task.steps)
-        total_params: Params = {}
-        total_own: Params = {}
-        reports = []
-        for for_params, for_own, report in of_each(
-            lambda task: self._task(params, own, task, weights), tasks, self.streams
-        ):
-            total_params = _add(total_params, for_params)
-            total_own = _add(total_own, for_own)
-            reports.append(report)
-        losses: list[Tensor] = [r.weighted_query_loss.double() + self.gamma * r.conditioning for r in reports]
-        return MetaGradientResult(
-            params=total_params, own=total_own, loss=torch.stack(losses).sum(), tasks=reports
-        )
+        computed = of_each(lambda task: self._task(params, own, task, weights), tasks, self.streams)
+        return [
+            MetaGradientResult(
+                params=for_params,
+                own=for_own,
+                loss=report.weighted_query_loss.double() + self.gamma * report.conditioning,
+                tasks=[report],
+            )
+            for for_params, for_own, report in computed
+        ]
 
 
 def _add(total: Params, new: Params) -> Params:

@@ -96,7 +96,7 @@ class TrainConfig:
     streams: int = 1
     """CUDA streams that the tasks of a meta-batch are dealt over: faster for small networks on a GPU."""
     threads: int = 0
-    """CPU threads; 0 leaves PyTorch's choice."""
+    """CPU threads; 0 leaves PyTorch's choice, or each process of torchrun an equal share of the cores."""
 
     def __post_init__(self) -> None:
         choices = {

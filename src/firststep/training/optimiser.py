@@ -27,5 +27,6 @@ def restore_optimiser(
             raise FirststepError(f"the checkpoint lacks the optimiser's state for {name}")
         # Adam counts its steps on the CPU, whatever device the parameters are on.
         optimiser.state[parameter] = {
-            kind: value.cpu() if kind == "step" else value for kind, value in kinds.items()
+            kind: value.cpu() if kind == "step" else value.to(parameter.device)
+            for kind, value in kinds.items()
         }

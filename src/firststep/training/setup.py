@@ -68,9 +68,14 @@ def open_data(config: TrainConfig, progress: Progress | None = None) -> Dataset:
     )
 
 
-def set_up(config: TrainConfig, *, image_size: int, channels: int) -> Setup:
-    """The network and method of a configuration for pictures of this form."""
-    device = choose_device(config.device)
+def set_up(
+    config: TrainConfig, *, image_size: int, channels: int, device: torch.device | None = None
+) -> Setup:
+    """The network and method of a configuration for pictures of this form.
+
+    ``device``: the very one that this process shall use, where the configuration says only its kind.
+    """
+    device = device or choose_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
     generator = torch.Generator().manual_seed(config.seed)

@@ -1,0 +1,149 @@
+"""A team of several processes, joined by torch.distributed."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import distributed as dist
+
+from firststep.distributed.ordered_sum import OrderedSum, SharedSum
+from firststep.distributed.team import Team
+from firststep.errors import FirststepError
+
+T = TypeVar("T")
+
+
+class Ranks(Team):
+    """The processes of the default process group, which must have been made.
+
+    What is small (numbers, results, errors) goes through gloo on the CPU, so a GPU need not be waited for.
+    Only gradients go from device to device.
+
+    Args:
+        local_rank: number of this process on its host.
+        local_size: how many there are on this host.
+        backend: ``gloo``, ``nccl``, or ``auto`` for the one that fits the device.
+    """
+
+    def __init__(self, *, local_rank: int, local_size: int, backend: str) -> None:
+        super().__init__(dist.get_rank(), dist.get_world_size())
+        self._local_rank, self._local_size, self._backend = local_rank, local_size, backend
+        self._exchanges_on = torch.device("cpu")
+
+    def ordered_sum(self, terms: int) -> OrderedSum:
+        return SharedSum(terms, self.size, self._exchanges_on, connected)
+
+    def gather(self, rows: np.ndarray, total: int) -> np.ndarray:
+        most = -(-total // self.size)
+        mine = torch.zeros(most, rows.shape[1], dtype=torch.float64)
+        mine[: len(rows)] = torch.from_numpy(rows)
+        parts = [torch.empty_like(mine) for _ in range(self.size)]
+        with connected():
+            dist.all_gather(parts, mine)
+        # Number t is row t // size of rank t mod size.
+        return torch.stack(parts, 1).flatten(0, 1)[:total].numpy()
+
+    def any(self, flag: bool) -> bool:
+        flags = torch.tensor(int(flag))
+        with connected():
+            dist.all_reduce(flags, dist.ReduceOp.MAX)
+        return bool(flags)
+
+    def lead(self, action: Callable[[], T]) -> T:
+        value, error = _outcome(action) if self.leader else (None, None)
+        told = [value, None if error is None else str(error)]
+        with connected():
+            dist.broadcast_object_list(told, src=0)
+        if error is not None:
+            raise error
+        if told[1] is not None:
+            raise FirststepError(told[1])
+        return told[0]  # type: ignore[return-value]
+
+    def every(self, action: Callable[[], T]) -> T:
+        value: T | None = None
+        for my_turn in (self.leader, not self.leader):
+            error: Exception | None = None
+            if my_turn:
+                value, error = _outcome(action)
+            who = "" if self.leader else f"rank {self.rank} on {socket.gethostname()}: "
+            errors = self._all(None if error is None else f"{who}{error}")
+            if error is not None and self.leader:
+                raise error
+            first = next(filter(None, errors), None)
+            if first is not None:
+                raise FirststepError(first) from error
+        return value  # type: ignore[return-value]
+
+    def place(self, choose: Callable[[], torch.device]) -> torch.device:
+        device = self.every(lambda: self._own_device(choose()))
+        kinds = self._all(device.type)
+        for rank, kind in enumerate(kinds):
+            if kind != kinds[0]:
+                raise FirststepError(
+                    f"rank {rank} would work on {kind} and rank 0 on {kinds[0]}: give --device for all alike"
+                )
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+            self._exchanges_on = torch.device("cpu") if self._backend == "gloo" else device
+        return device
+
+    def _own_device(self, chosen: torch.device) -> torch.device:
+        """cuda → one GPU for each process of a host."""
+        if chosen.type != "cuda":
+            if self._backend == "nccl":
+                raise FirststepError(
+                    f"--backend nccl exchanges between GPUs, but the device is {chosen}: "
+                    "leave --backend out, or use --device cuda"
+                )
+            return chosen
+        gpus = torch.cuda.device_count()
+        if self._backend != "gloo" and not dist.is_nccl_available():
+            raise FirststepError("this build of PyTorch has no nccl for GPUs; use --backend gloo")
+        if self._backend != "gloo" and self._local_size > gpus:
+            raise FirststepError(
+                f"{self._local_size} processes on a host with {gpus} GPUs, and nccl wants one each: lower "
+                "--nproc-per-node, or let them share with --backend gloo"
+            )
+        if chosen == torch.device("cuda"):
+            return torch.device("cuda", self._local_rank % gpus)
+        if self._local_size > 1:
+            raise FirststepError(
+                f"--device {chosen} is one GPU, but {self._local_size} processes run on this host: "
+                "use --device cuda, and each takes its own"
+            )
+        return chosen
+
+    def _all(self, value: T) -> list[T]:
+        """What every rank holds, on every rank."""
+        values: list[T | None] = [None] * self.size
+        with connected():
+            dist.all_gather_object(values, value)
+        return values  # type: ignore[return-value]
+
+
+def _outcome(action: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    try:
+        return action(), None
+    except Exception as error:  # whatever it is, the others must hear of it instead of waiting
+        return None, error
+
+
+@contextmanager
+def connected() -> Iterator[None]:
+    """Whoever waits for a process that has gone ends too, at once and with a line that says why."""
+    try:
+        yield
+    except RuntimeError as error:  # how gloo and nccl report it
+        # Without the places in gloo's own source before what it says, and its advice after.
+        reason = re.sub(r"\[/[^]]*\] ", "", str(error).splitlines()[0]).partition(". ")[0]
+        raise FirststepError(
+            f"another process of this run has ended or cannot be reached ({reason}); the last checkpoint "
+            "stays, and torchrun --max-restarts N starts all again from it"
+        ) from error
