@@ -1,19 +1,32 @@
-"""``firststep paper``: experiments as commands."""
+"""``firststep paper``: every table and figure of the paper as a command."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from rich.table import Table
 
+from firststep.cli.fleet_view import fleet_view
+from firststep.cli.paper_options import (
+    RESULTS,
+    RUNS,
+    Data,
+    Folder,
+    Names,
+    Overrides,
+    ScaleName,
+    chosen,
+    setting_of,
+)
 from firststep.cli.tables import console
 from firststep.errors import FirststepError
-from firststep.paper.experiments import EXPERIMENTS, experiment
-from firststep.paper.runner import collect, run_experiment
-from firststep.paper.tables import markdown, results_table
-from firststep.training.files import write_text
+from firststep.fleet import Executor, LocalExecutor, RayExecutor, run_fleet
+from firststep.paper.experiments import EXPERIMENTS
+from firststep.paper.plan import plan
+from firststep.paper.result import Result, gather
+from firststep.paper.scale import Changes
+from firststep.paper.writing import write_result
 
 
 def main(arguments: list[str]) -> None:
@@ -23,76 +36,89 @@ def main(arguments: list[str]) -> None:
 
 
 def list_() -> None:
-    """List the experiments."""
+    """List the experiments: how many runs each has at the paper's scale, and what it is."""
     table = Table("experiment", "runs", "what")
     for name, make in EXPERIMENTS.items():
-        table.add_row(name, str(len(make().runs)), (make.__doc__ or "").splitlines()[0])
+        table.add_row(name, str(len(make().rows)), (make.__doc__ or "").splitlines()[0])
     console().print(table)
 
 
 def run(
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")],
+    names: Names,
     /,
     *,
-    runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/paper"),
-    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("results"),
+    scale: ScaleName = "laptop",
+    data: Data = (),
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...")] = (),
+    runs: Folder = RUNS,
+    out: Folder = RESULTS,
+    executor: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    changes: Overrides = Changes(),
 ) -> None:
-    """Train and test what an experiment needs: done runs are skipped, cut ones resumed; then show it.
+    """Train and test what experiments need, then show them: done runs are skipped, cut ones resumed.
 
     Args:
-        name: The experiment; `firststep paper list` has them.
-        runs: Folder of the runs.
-        out: Folder for NAME.md and NAME.csv.
+        names: Experiments, or all; `firststep paper list` has them.
+        scale: paper is the paper's protocol; laptop and smoke change what they say in every output.
+        data: Datasets and where they are, for example cifar-fs=PATH; glyphs is embedded and the default of
+            laptop and smoke. An experiment whose dataset is not given is run on the first that is.
+        only: Only rows that have one of these words in their name, for example conv4.
+        runs: Folder of the runs; the same configuration is trained once, whichever experiment asks for it.
+        out: Folder for the tables and figures.
+        executor: local uses this machine, ray a Ray cluster.
+        address: Of the Ray cluster.
+        changes: What else to change of the scale.
     """
-    chosen = experiment(name)
+    experiments, setting = chosen(names), setting_of(scale, data, changes)
+    planned = plan(experiments, setting, runs, only)
     screen = console()
-    done = 0
-
-    def tell(row: str, outcome: str) -> None:
-        nonlocal done
-        done += 1
-        screen.print(f"{done}/{len(chosen.runs)} {row}: {outcome}")
-
-    screen.print(f"{chosen.title}: {len(chosen.runs)} runs")
-    failed = run_experiment(chosen, runs, tell)
-    _show(name, runs, out)
+    screen.print(f"{len(planned)} runs for {', '.join(e.name for e in experiments)}; {setting.scale.describe()}")
+    where: Executor = RayExecutor(address) if executor == "ray" else LocalExecutor()
+    with fleet_view([p.job for p in planned]) as watch:
+        failed = run_fleet([p.job for p in planned], where, watch)
+    for experiment in experiments:
+        _show(gather(experiment, setting, runs), out)
     if failed:
-        raise FirststepError(
-            f"{len(failed)} runs failed: " + "; ".join(f"{r}: {e}" for r, e in failed.items())
-        )
+        raise FirststepError(f"{len(failed)} runs failed: {'; '.join(f'{r}: {e}' for r, e in failed.items())}")
 
 
 def show(
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")],
+    names: Names,
     /,
     *,
-    runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/paper"),
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+    scale: ScaleName = "laptop",
+    data: Data = (),
+    runs: Folder = RUNS,
+    out: Folder = RESULTS,
+    changes: Overrides = Changes(),
 ) -> None:
-    """Show what exists of an experiment's results; what is missing is marked.
+    """Show what exists of experiments beside the paper's numbers; what is missing is marked.
 
     Args:
-        name: The experiment.
+        names: Experiments, or all.
+        scale: That they were run at.
+        data: That they were run on.
         runs: Folder of the runs.
-        out: Also write NAME.md and NAME.csv there.
+        out: Folder for the tables (Markdown, CSV, JSON) and figures (PNG, SVG).
+        changes: What else was changed of the scale.
     """
-    _show(name, runs, out)
+    setting = setting_of(scale, data, changes)
+    for experiment in chosen(names):
+        _show(gather(experiment, setting, runs), out)
 
 
-def _show(name: str, runs: Path, out: Path | None) -> None:
-    chosen = experiment(name)
-    results = collect(chosen, runs)
-    frame = results_table(chosen, results)
-    table = Table(*frame.columns, title=chosen.title)
-    for row in frame.itertuples(index=False):
-        table.add_row(*row)
+def _show(result: Result, out: Folder) -> None:
     screen = console()
+    table = Table(*result.table.columns, title=result.experiment.title)
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for line in result.table.lines:
+        if line[0]:
+            table.add_section()
+        table.add_row(*line)
     screen.print(table)
-    if out is not None:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FirststepError(f"cannot make the folder {out}: {error.strerror}") from None
-        write_text(out / f"{name}.md", markdown(chosen, results, f"firststep paper run {name}"))
-        write_text(out / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
-        screen.print(f"written: {out}/{name}.md, {out}/{name}.csv")
+    for name, text in result.facts.items():
+        screen.print(f"{name}: {text}", markup=False)
+    paths = write_result(result, out)
+    screen.print("written: " + ", ".join(str(path) for path in paths), markup=False)

@@ -22,6 +22,7 @@ from firststep.training.interrupt import stop_requests
 from firststep.training.metrics import MetricsLog
 from firststep.training.optimiser import optimiser_state, restore_optimiser
 from firststep.training.run import Run, open_run
+from firststep.training.sessions import timed
 from firststep.training.setup import (
     Setup,
     open_data,
@@ -94,7 +95,7 @@ def train(
             f"{run.folder} was trained on other data (fingerprint {run.record['data_fingerprint']}, "
             f"here {data.fingerprint}): the run cannot go on"
         )
-    with run.lock():
+    with run.lock(), timed(run.folder, config.device):
         if config != run.config:
             run.change(config)
         _Training(run, setup, *episodes, watch).run_to_end()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -13,12 +12,12 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-import firststep
 from firststep.data import Dataset
 from firststep.errors import FirststepError
 from firststep.training.checkpoint import Checkpoint, load_checkpoint
 from firststep.training.config import TrainConfig
 from firststep.training.files import read_json, write_json, write_text
+from firststep.training.origin import origin
 
 BUILTIN = "builtin:"
 
@@ -101,10 +100,7 @@ class Run:
                 "config": config.to_json(),
                 "data_fingerprint": data.fingerprint,
                 "preprocessing": data.preprocessing.describe(),
-                "firststep": firststep.__version__,
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-                "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
+                **origin(config.device),
             },
         )
 

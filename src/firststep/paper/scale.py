@@ -1,0 +1,171 @@
+"""Scales: what is changed of the paper's protocol so that an experiment fits a machine, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+from typing import Any
+
+from firststep.backbones import BACKBONES
+from firststep.errors import unknown
+from firststep.fleet import Test
+from firststep.paper.experiment import PAPER_FILTERS, test
+from firststep.training import TrainConfig
+
+OWN_RATE = ("modgrad",)
+"""Methods that keep their authors' inner rate: they move few layers, and not the classifier."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What differs from the paper's protocol; what is left out stays as it is there."""
+
+    updates: int | None = None
+    """Meta-updates; the paper has 40,000, and 60,000 for one shot."""
+    meta_batch: int | None = None
+    """Tasks of a meta-update; the paper's code has 4."""
+    filters: int | None = None
+    """Channels of a Conv block where the paper has 64; other widths in proportion. ResNets keep theirs."""
+    image_size: int | None = None
+    """Side of the pictures; the paper has 84 px for Conv and 224 px for ResNet."""
+    queries: int | None = None
+    """Query pictures of each class; the paper has 16."""
+    rate: float | None = None
+    """Inner rate α of every run; the paper's code has 0.01."""
+    rate_times_features: float | None = None
+    """α times the number of features, held constant so that all networks are in one regime of the inner rate."""
+    episodes: int | None = None
+    """At most so many test episodes; the paper has 600."""
+    longest: int | None = None
+    """Tests after more inner steps than this are left out; the paper goes to 100."""
+    validate_every: int | None = None
+    """Meta-updates between validations; the protocol has 25."""
+    validation_episodes: int | None = None
+    """Validation episodes; the protocol has 100."""
+    all_every: int | None = None
+    """Validations between measurements of the condition number of all parameters; 10 for Conv4."""
+    seed: int | None = None
+    """Decides the initial values and every training episode; 0."""
+    compile: bool | None = None
+    """Compile the inner step; does not change what is computed beyond rounding."""
+    threads: int | None = None
+    """CPU threads of a run; does not change what is computed beyond rounding."""
+
+    def given(self) -> dict[str, Any]:
+        """Only what is changed."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+
+SCALES: dict[str, Changes] = {
+    "paper": Changes(),
+    # The rate: design and trials hold α·E‖φ‖² at about 10 to 16, where the paper's runs are; with glyphs of
+    # 32 px that is α = 0.1 for 16 filters (64 features) and 0.05 for 32. For both methods alike.
+    "laptop": Changes(
+        updates=200,
+        filters=16,
+        image_size=32,
+        queries=5,
+        rate_times_features=6.4,
+        episodes=200,
+        validate_every=50,
+        validation_episodes=30,
+        all_every=1,
+        compile=True,
+        threads=1,
+    ),
+    # Numbers that mean nothing: every line of code is run, in seconds.
+    "smoke": Changes(
+        updates=2,
+        meta_batch=1,
+        filters=4,
+        image_size=16,
+        queries=2,
+        rate_times_features=0.4,
+        episodes=3,
+        longest=10,
+        validate_every=1,
+        validation_episodes=2,
+        all_every=1,
+        compile=False,
+        threads=1,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A named scale, with what the user asked to be different from it."""
+
+    name: str
+    overrides: Changes = Changes()
+
+    @property
+    def changes(self) -> Changes:
+        if self.name not in SCALES:
+            raise unknown("scale", self.name, SCALES)
+        own = {**SCALES[self.name].given(), **self.overrides.given()}
+        if self.overrides.rate is not None:
+            own.pop("rate_times_features", None)  # the rate that was asked for stands
+        return Changes(**own)
+
+    def config(self, config: TrainConfig) -> TrainConfig:
+        """A run of the paper's protocol, at this scale."""
+        c = self.changes
+        plain = ("updates", "meta_batch", "image_size", "queries", "validate_every", "validation_episodes")
+        changed: dict[str, Any] = {name: value for name, value in c.given().items() if name in plain}
+        changed |= {name: c.given()[name] for name in ("seed", "compile", "threads") if name in c.given()}
+        if c.all_every is not None and config.all_every:
+            changed["all_every"] = c.all_every
+        if c.filters is not None and config.filters is not None:
+            changed["filters"] = max(1, round(config.filters * c.filters / PAPER_FILTERS))
+        scaled = replace(config, **changed)
+        return replace(scaled, rate=self._rate(scaled))
+
+    def _rate(self, config: TrainConfig) -> float | None:
+        if config.method in OWN_RATE:
+            return config.rate
+        if self.changes.rate_times_features is not None:
+            return float(f"{self.changes.rate_times_features / features(config):.4g}")
+        return self.changes.rate if self.changes.rate is not None else config.rate
+
+    def test(self, wanted: Test) -> Test | None:
+        """A test of the paper's protocol at this scale; None where nothing of it is left."""
+        c, options = self.changes, wanted.options
+        steps = tuple(step for step in options["steps"] if c.longest is None or step <= c.longest)
+        if not steps:
+            return None
+        return test(
+            steps=steps,
+            episodes=min(options["episodes"], c.episodes or options["episodes"]),
+            rate_multiplier=options["rate_multiplier"],
+            split=options.get("split", "test"),
+        )
+
+    @property
+    def slug(self) -> str:
+        """For file names."""
+        extra = "".join(f"-{name.replace('_', '-')}{value}" for name, value in self.overrides.given().items())
+        return f"{self.name}{extra}"
+
+    def flags(self) -> list[str]:
+        """As the command line takes it."""
+        words = ["--scale", self.name]
+        for name, value in self.overrides.given().items():
+            words += [f"--{name.replace('_', '-')}", str(value)]
+        return words
+
+    def describe(self) -> str:
+        """The scale and everything that it changes, in a line."""
+        changes = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.changes.given().items())
+        asked = ", ".join(name.replace("_", " ") for name in self.overrides.given())
+        return (
+            f"{self.name}"
+            + (f" with other {asked}" if asked else "")
+            + (f" (changed from the paper's protocol: {changes})" if changes else " (the paper's protocol)")
+        )
+
+
+def features(config: TrainConfig) -> int:
+    """The number of features that the classifier sees: four poolings for Conv, a mean for ResNet."""
+    size = config.image_size or BACKBONES[config.backbone].image_size
+    return config.filters * (size // 16) ** 2 if config.filters is not None else 512
