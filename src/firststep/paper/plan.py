@@ -42,7 +42,9 @@ def run_name(config: TrainConfig) -> str:
     """A folder name that is the same exactly when what is computed is."""
     facts = {key: value for key, value in config.to_json().items() if key not in ANYWHERE}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:10]
-    term = config.conditioning if config.term is not None else "none"
+    term = "none"
+    if config.term is not None:
+        term = config.conditioning if config.subset == "cls" else f"{config.conditioning}-{config.subset}"
     return (
         f"{config.data}-{config.backbone}-{config.method}-{term}-{config.ways}way-{config.shots}shot-{digest}"
     )
