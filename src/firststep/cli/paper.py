@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
@@ -12,6 +13,7 @@ from firststep.cli.paper_options import (
     RESULTS,
     RUNS,
     Data,
+    File,
     Folder,
     Names,
     Overrides,
@@ -19,28 +21,38 @@ from firststep.cli.paper_options import (
     chosen,
     setting_of,
 )
+from firststep.cli.paper_screens import print_plan, print_result
+from firststep.cli.progress import progress_bar
 from firststep.cli.tables import console
 from firststep.errors import FirststepError
 from firststep.fleet import Executor, LocalExecutor, RayExecutor, run_fleet
+from firststep.fleet.here import HereExecutor
+from firststep.paper.cost import measure_jobs
 from firststep.paper.experiments import EXPERIMENTS
-from firststep.paper.plan import plan
+from firststep.paper.plan import Planned, plan
+from firststep.paper.report import report as make_report
 from firststep.paper.result import Result, gather
-from firststep.paper.scale import Changes
-from firststep.paper.writing import write_result
+from firststep.paper.scale import UNCHANGED
+from firststep.paper.writing import make_folder, write_result
+from firststep.training.files import write_text
 
 
 def main(arguments: list[str]) -> None:
     tyro.extras.subcommand_cli_from_dict(
-        {"list": list_, "run": run, "show": show}, prog="firststep paper", args=arguments
+        {"list": list_, "run": run, "show": show, "report": report}, prog="firststep paper", args=arguments
     )
 
 
 def list_() -> None:
-    """List the experiments: how many runs each has at the paper's scale, and what it is."""
+    """List the experiments: how many runs each has, and what it is."""
     table = Table("experiment", "runs", "what")
     for name, make in EXPERIMENTS.items():
         table.add_row(name, str(len(make().rows)), (make.__doc__ or "").splitlines()[0])
-    console().print(table)
+    screen = console()
+    screen.print(table)
+    screen.print(
+        "`firststep paper run NAME --dry-run` shows the plan; a run that several need is trained once"
+    )
 
 
 def run(
@@ -52,9 +64,10 @@ def run(
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...")] = (),
     runs: Folder = RUNS,
     out: Folder = RESULTS,
-    executor: Literal["local", "ray"] = "local",
+    dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    executor: Literal["local", "here", "ray"] = "local",
     address: str | None = None,
-    changes: Overrides = Changes(),
+    changes: Overrides = UNCHANGED,
 ) -> None:
     """Train and test what experiments need, then show them: done runs are skipped, cut ones resumed.
 
@@ -66,21 +79,36 @@ def run(
         only: Only rows that have one of these words in their name, for example conv4.
         runs: Folder of the runs; the same configuration is trained once, whichever experiment asks for it.
         out: Folder for the tables and figures.
-        executor: local uses this machine, ray a Ray cluster.
+        dry_run: Only show the plan: what is done, cut or to do, and what it takes by a measurement here.
+        executor: local has a process for each run, as many at once as this machine allows; here takes one run
+            after another in this process; ray uses a Ray cluster.
         address: Of the Ray cluster.
         changes: What else to change of the scale.
     """
     experiments, setting = chosen(names), setting_of(scale, data, changes)
     planned = plan(experiments, setting, runs, only)
+    if address is not None and executor != "ray":
+        raise FirststepError("--address goes with --executor ray")
     screen = console()
-    screen.print(f"{len(planned)} runs for {', '.join(e.name for e in experiments)}; {setting.scale.describe()}")
-    where: Executor = RayExecutor(address) if executor == "ray" else LocalExecutor()
+    screen.print(
+        f"{len(planned)} runs for {', '.join(e.name for e in experiments)}; {setting.scale.describe()}"
+    )
+    if dry_run:
+        _dry_run(planned)
+        return
+    executors: dict[str, Executor] = {
+        "local": LocalExecutor(),
+        "here": HereExecutor(),
+        "ray": RayExecutor(address=address),
+    }
     with fleet_view([p.job for p in planned]) as watch:
-        failed = run_fleet([p.job for p in planned], where, watch)
+        failed = run_fleet([p.job for p in planned], executors[executor], watch)
     for experiment in experiments:
         _show(gather(experiment, setting, runs), out)
     if failed:
-        raise FirststepError(f"{len(failed)} runs failed: {'; '.join(f'{r}: {e}' for r, e in failed.items())}")
+        raise FirststepError(
+            f"{len(failed)} runs failed: {'; '.join(f'{r}: {e}' for r, e in failed.items())}"
+        )
 
 
 def show(
@@ -91,7 +119,7 @@ def show(
     data: Data = (),
     runs: Folder = RUNS,
     out: Folder = RESULTS,
-    changes: Overrides = Changes(),
+    changes: Overrides = UNCHANGED,
 ) -> None:
     """Show what exists of experiments beside the paper's numbers; what is missing is marked.
 
@@ -108,17 +136,28 @@ def show(
         _show(gather(experiment, setting, runs), out)
 
 
-def _show(result: Result, out: Folder) -> None:
-    screen = console()
-    table = Table(*result.table.columns, title=result.experiment.title)
-    for column in table.columns[2:]:
-        column.justify = "right"
-    for line in result.table.lines:
-        if line[0]:
-            table.add_section()
-        table.add_row(*line)
-    screen.print(table)
-    for name, text in result.facts.items():
-        screen.print(f"{name}: {text}", markup=False)
+def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
+    """Put every result that exists on one HTML page that needs no other file.
+
+    Args:
+        results: Folder that `run` and `show` wrote into.
+        out: The page; paper.html in that folder if left out.
+    """
+    page = out or results / "paper.html"
+    text = make_report(results)
+    make_folder(page.parent)
+    write_text(page, text)
+    console().print(f"written: {page}", markup=False)
+
+
+def _dry_run(planned: list[Planned]) -> None:
+    left = [each.job for each in planned if each.state != "done"]
+    with progress_bar() as progress:
+        costs = measure_jobs(left, progress)
+    print_plan(planned, costs)
+
+
+def _show(result: Result, out: Path) -> None:
+    print_result(result)
     paths = write_result(result, out)
-    screen.print("written: " + ", ".join(str(path) for path in paths), markup=False)
+    console().print("written: " + ", ".join(map(str, paths)), markup=False)

@@ -1,4 +1,4 @@
-"""What the commands of ``firststep paper`` have in common: which experiments, at what scale, on which data."""
+"""What the commands of ``firststep paper`` share: which experiments, at what scale, on which data."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ ScaleName = Literal["paper", "laptop", "smoke"]
 Data = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME[=PATH] ...")]
 Overrides = Annotated[Changes, tyro.conf.OmitArgPrefixes]
 Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
 RUNS = Path("runs/paper")
 RESULTS = Path("results")

@@ -135,7 +135,7 @@ def measure_apart(config: TrainConfig) -> Cost | str:
     try:
         if not receiver.poll(LIMIT):
             return f"one task takes more than {LIMIT:.0f} s here"
-        return receiver.recv()  # type: ignore[no-any-return]
+        return receiver.recv()
     except EOFError:
         process.join()
         return f"the process that measured it died (exit code {process.exitcode})"

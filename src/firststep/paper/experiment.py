@@ -42,6 +42,10 @@ class Experiment:
     """What the paper prints for these rows, in the form of :func:`published_cells`; empty where nothing."""
     note: str = ""
     """What a reader must know of it."""
+    columns: tuple[tuple[int, float], ...] | None = None
+    """(steps, rate multiplier) of the table's columns; None for all that there are."""
+    shows_parameters: bool = False
+    """Whether the number of parameters is part of the comparison."""
     figure: str | None = None
     """Which picture of :mod:`firststep.paper.figures` shows it; None for a table alone."""
     compares_datasets: bool = False
@@ -65,7 +69,7 @@ def protocol(
     subset: str = "cls",
     loss: str = "variance",
 ) -> TrainConfig:
-    """The paper's protocol for one model; all else is :class:`TrainConfig`'s default, which is the paper's."""
+    """The paper's protocol for one model; all else is the default of :class:`TrainConfig`."""
     return TrainConfig(
         data=data,
         backbone=backbone,
@@ -82,7 +86,7 @@ def protocol(
     )
 
 
-def test(
+def named_test(
     *, steps: tuple[int, ...], episodes: int = 600, rate_multiplier: float = 1.0, split: str = "test"
 ) -> Test:
     """A test, named by what it tests, so that experiments which need the same one share its result."""
@@ -98,12 +102,12 @@ def test(
 
 def within() -> Test:
     """After every step up to the trained number."""
-    return test(steps=WITHIN)
+    return named_test(steps=WITHIN)
 
 
 def beyond() -> Test:
     """After more steps than were trained."""
-    return test(steps=BEYOND)
+    return named_test(steps=BEYOND)
 
 
 def twins(label: str, tests: tuple[Test, ...], data: str, backbone: str, **options: Any) -> list[Row]:

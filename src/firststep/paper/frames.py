@@ -1,4 +1,4 @@
-"""What was measured here and what the paper prints, as tidy frames: the one form that tables and figures take."""
+"""What was measured here and what the paper prints, as tidy frames: what tables and figures take."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def evaluations(row: Row, runs: Path) -> list[Evaluation]:
     """The results that exist of a row's tests."""
     folder = runs / run_name(row.config)
     paths = [test.path(folder) for test in row.tests]
-    return [load_evaluation(file) for path in paths if (file := path.with_name(f"{path.name}.json")).is_file()]
+    return [
+        load_evaluation(file) for path in paths if (file := path.with_name(f"{path.name}.json")).is_file()
+    ]
 
 
 def accuracies(rows: Sequence[Row], runs: Path, paper: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 from firststep.backbones import BACKBONES
 from firststep.errors import unknown
 from firststep.fleet import Test
-from firststep.paper.experiment import PAPER_FILTERS, test
+from firststep.paper.experiment import PAPER_FILTERS, named_test
 from firststep.training import TrainConfig
 
 OWN_RATE = ("modgrad",)
@@ -33,7 +33,7 @@ class Changes:
     rate: float | None = None
     """Inner rate α of every run; the paper's code has 0.01."""
     rate_times_features: float | None = None
-    """α times the number of features, held constant so that all networks are in one regime of the inner rate."""
+    """α times the number of features, constant so that all networks are in one regime of the rate."""
     episodes: int | None = None
     """At most so many test episodes; the paper has 600."""
     longest: int | None = None
@@ -56,8 +56,9 @@ class Changes:
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
 
+UNCHANGED = Changes()
 SCALES: dict[str, Changes] = {
-    "paper": Changes(),
+    "paper": UNCHANGED,
     # The rate: design and trials hold α·E‖φ‖² at about 10 to 16, where the paper's runs are; with glyphs of
     # 32 px that is α = 0.1 for 16 filters (64 features) and 0.05 for 32. For both methods alike.
     "laptop": Changes(
@@ -97,7 +98,7 @@ class Scale:
     """A named scale, with what the user asked to be different from it."""
 
     name: str
-    overrides: Changes = Changes()
+    overrides: Changes = UNCHANGED
 
     @property
     def changes(self) -> Changes:
@@ -134,7 +135,7 @@ class Scale:
         steps = tuple(step for step in options["steps"] if c.longest is None or step <= c.longest)
         if not steps:
             return None
-        return test(
+        return named_test(
             steps=steps,
             episodes=min(options["episodes"], c.episodes or options["episodes"]),
             rate_multiplier=options["rate_multiplier"],
@@ -156,7 +157,9 @@ class Scale:
 
     def describe(self) -> str:
         """The scale and everything that it changes, in a line."""
-        changes = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.changes.given().items())
+        changes = ", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in self.changes.given().items()
+        )
         asked = ", ".join(name.replace("_", " ") for name in self.overrides.given())
         return (
             f"{self.name}"

@@ -1,4 +1,4 @@
-"""A table: for every row ours, the paper's, their difference, and the gain over the row it is compared with."""
+"""A table: for every row ours, the paper's, their difference, and the gain over another row."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from firststep.paper.experiment import Experiment, Row
 MISSING = "–"
 LEGEND = (
     "Accuracy in per cent with 95 % half-width over the episodes. "
-    f"`{MISSING}`: not run here, or not printed in the paper. `ours − paper`: half-width of the difference of two "
-    "independent means. `gain, ours`: difference to the named row episode by episode, on the same tasks. "
-    "`gain, paper`: difference of the printed means. `κ`: condition number before the first step, geometric mean."
+    f"`{MISSING}`: not run here, or not printed in the paper. `ours − paper`: with the half-width of the "
+    "difference of two independent means. `gain, ours`: difference to the row named beside it, episode by "
+    "episode on the same tasks; `gain, paper`: difference of the printed means. `κ`: condition number before "
+    "the first step, geometric mean."
 )
 Key = tuple[int, float]
 """(inner steps, how many times the trained rate)"""
@@ -30,43 +31,56 @@ class Table:
 
 
 def build_table(
-    experiment: Experiment, rows: Sequence[Row], accuracies: pd.DataFrame, gains: pd.DataFrame
+    experiment: Experiment,
+    rows: Sequence[Row],
+    accuracies: pd.DataFrame,
+    gains: pd.DataFrame,
+    decimals: int = 2,
 ) -> Table:
     """``rows`` are the experiment's as they are run here: see :meth:`Setting.rows`."""
     ours, paper = _cells(accuracies, "ours"), _cells(accuracies, "paper")
     keys = sorted({key for cells in (*ours.values(), *paper.values()) for key in cells})
-    facts = accuracies[accuracies["source"] == "ours"].drop_duplicates("row").set_index("row")
-    starts = accuracies[(accuracies["source"] == "ours") & (accuracies["step"] == 0)]
-    kappas = starts[starts["rate_multiplier"] == 1].set_index("row")["condition_number"].to_dict()
+    keys = [key for key in keys if experiment.columns is None or key in experiment.columns]
+    last = _last_columns(accuracies)
+    shown = ["κ", "parameters"] if experiment.shows_parameters else ["κ"]
     over = {row.label: row.over for row in (*experiment.rows, *rows)}
     lines: list[list[str]] = []
     for label in dict.fromkeys([*(row.label for row in rows), *(r.label for r in experiment.rows), *paper]):
-        mine, theirs = ours.get(label, {}), paper.get(label, {})
-        block: list[tuple[str, dict[Key, Cell], bool]] = []
+        mine, theirs, base = ours.get(label, {}), paper.get(label, {}), over.get(label)
+        block: list[tuple[str, str, dict[Key, Cell], bool]] = []
         if label in over:
-            block.append(("ours", mine, False))
+            block.append((label, "ours", mine, False))
         if theirs:
-            block.append(("paper", theirs, False))
+            block.append(("" if block else label, "paper", theirs, False))
         if mine and theirs:
-            block.append(("ours − paper", _difference(theirs, mine), True))
-        base = over.get(label)
-        paired = gains[gains["row"] == label]
-        if len(paired):
-            block.append((f"gain, ours (over {base})", _gain_cells(paired), True))
+            block.append(("", "ours − paper", _difference(theirs, mine), True))
+        paired = _gain_cells(gains[gains["row"] == label])
+        if paired:
+            block.append((f"  over {base}", "gain, ours", paired, True))
         if base is not None and theirs and paper.get(base):
-            block.append((f"gain, paper (over {base})", _difference(paper[base], theirs), True))
-        for number, (what, cells, signed) in enumerate(block):
-            is_ours = what == "ours"
-            lines.append(
-                [
-                    label if number == 0 else "",
-                    what,
-                    *(_text(cells.get(key), signed) for key in keys),
-                    f"{kappas[label]:.3g}" if is_ours and label in kappas else "",
-                    f"{facts.loc[label, 'parameters']:,.0f}" if is_ours and label in facts.index else "",
-                ]
+            block.append(
+                ("" if paired else f"  over {base}", "gain, paper", _difference(paper[base], theirs), True)
             )
-    return Table(["row", "", *map(_heading, keys), "κ", "parameters"], lines)
+        for name, what, cells, signed in block:
+            numbers = [_text(cells.get(key), signed, decimals) for key in keys]
+            facts = [last[column].get(label, "") if what == "ours" else "" for column in shown]
+            lines.append([name, what, *numbers, *facts])
+    return Table(["row", "", *map(_heading, keys), *shown], lines)
+
+
+def _last_columns(accuracies: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """Column → row → text, of our runs."""
+    ours = accuracies[accuracies["source"] == "ours"]
+    starts = ours[(ours["step"] == 0) & (ours["rate_multiplier"] == 1)].drop_duplicates("row")
+    counts = ours.drop_duplicates("row")
+    return {
+        "κ": {
+            row: f"{kappa:.3g}" for row, kappa in zip(starts["row"], starts["condition_number"], strict=True)
+        },
+        "parameters": {
+            row: f"{count:,.0f}" for row, count in zip(counts["row"], counts["parameters"], strict=True)
+        },
+    }
 
 
 def _cells(frame: pd.DataFrame, source: str) -> dict[str, dict[Key, Cell]]:
@@ -96,7 +110,8 @@ def _heading(key: Key) -> str:
     return f"step {step}" if times == 1 else f"step {step} ×{times:g}"
 
 
-def _text(cell: Cell | None, signed: bool) -> str:
+def _text(cell: Cell | None, signed: bool, decimals: int) -> str:
     if cell is None:
         return "" if signed else MISSING
-    return f"{cell[0]:{'+' if signed else ''}.2f} ± {cell[1]:.2f}"
+    value = round(cell[0], decimals) + 0.0  # there is no -0.0
+    return f"{value:{'+' if signed else ''}.{decimals}f} ± {cell[1]:.{decimals}f}"

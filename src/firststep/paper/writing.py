@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from firststep.errors import FirststepError
+from firststep.paper.figures import FIGURES, save
 from firststep.paper.result import Result
 from firststep.paper.table import LEGEND, Table
 from firststep.training.files import write_json, write_text
@@ -18,13 +20,25 @@ FORMAT = "firststep-paper-result-1"
 
 
 def write_result(result: Result, out: Path) -> list[Path]:
-    """Write the result's files into the folder ``out``; gives their paths."""
+    """Write the result's files into the folder ``out``, its figure included; gives their paths."""
     make_folder(out)
     paths = [out / f"{result.stem}.{ending}" for ending in ("md", "csv", "json")]
     write_text(paths[0], markdown(result))
     write_text(paths[1], csv(result))
     write_json(paths[2], as_json(result))
+    if (figure := draw(result)) is not None:
+        about = "; ".join(f"{name}: {text}" for name, text in result.facts.items())
+        paths += save(figure, out / result.stem, about)
     return paths
+
+
+def draw(result: Result) -> Figure | None:
+    """The experiment's figure from what exists; it says its scale and what is missing."""
+    if result.experiment.figure is None:
+        return None
+    paint = FIGURES[result.experiment.figure]
+    scale = result.setting.scale.describe()
+    return paint(result.accuracies, result.histories, scale, result.setting.replaced(result.experiment))
 
 
 def make_folder(out: Path) -> None:
@@ -36,7 +50,15 @@ def make_folder(out: Path) -> None:
 
 def markdown(result: Result) -> str:
     experiment = result.experiment
-    lines = [f"# {experiment.title}", "", f"{LEGEND} {experiment.note}".strip(), "", markdown_table(result.table)]
+    lines = [
+        f"# {experiment.title}",
+        "",
+        f"{LEGEND} {experiment.note}".strip(),
+        "",
+        markdown_table(result.table),
+    ]
+    if experiment.figure is not None:
+        lines += [f"![{experiment.title}]({result.stem}.png)", ""]
     lines += ["How it was made:", "", *(f"- {name}: {text}" for name, text in result.facts.items())]
     return "\n".join(lines) + "\n"
 
@@ -67,8 +89,8 @@ def combined(result: Result) -> pd.DataFrame:
             frame[column] = frame[column].astype(float)
     joined = ours.merge(paper, on=key, how="outer", sort=False).merge(gains, on=key, how="left")
     joined["difference"] = joined["accuracy"].astype(float) - joined["paper_accuracy"].astype(float)
-    numbers = joined.select_dtypes("number").columns
-    joined[numbers] = joined[numbers].round(4)
+    for column in ("accuracy", "ci95", "condition_number", "gain", "gain_ci95", "difference"):
+        joined[column] = joined[column].astype(float).round(4)
     joined["step"] = joined["step"].astype(int)
     return joined
 

@@ -42,7 +42,7 @@ def _processor() -> str:
 def commit() -> str | None:
     """The commit of the checkout that this code is from, marked where files were changed; None elsewhere."""
     here = Path(firststep.__file__)
-    # An environment inside some other repository does not make that repository ours: the file must be tracked.
+    # An environment inside some other repository does not make that repository ours: files must be tracked.
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
         return None
     found = _git(here.parent, "rev-parse", "--short=12", "HEAD")

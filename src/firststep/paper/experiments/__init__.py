@@ -1,4 +1,4 @@
-"""The experiments by name. Each is a function whose docstring says what it is; a new entry is tested at once."""
+"""The experiments by name, each a function whose docstring says what it is. New ones are tested at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from firststep.errors import unknown
 from firststep.paper.experiment import Experiment
 from firststep.paper.experiments.baseline import table1
 from firststep.paper.experiments.bigger_steps import table3
-from firststep.paper.experiments.curves import figure2, supplement_accuracies, supplement_conditions
+from firststep.paper.experiments.curves import figure2, supplement_curves
 from firststep.paper.experiments.depths import figure1, table4
 from firststep.paper.experiments.loss_ablation import loss_ablation
 from firststep.paper.experiments.parameter_counts import figure5, preconditioners
@@ -29,8 +29,7 @@ EXPERIMENTS: dict[str, Callable[[], Experiment]] = {
     "figure3": figure3,
     "figure4": figure4,
     "figure5": figure5,
-    "supplement-accuracies": supplement_accuracies,
-    "supplement-conditions": supplement_conditions,
+    "supplement-curves": supplement_curves,
     "supplement-subsets": supplement_subsets,
     "rivals-glyphs": rivals_glyphs,
 }

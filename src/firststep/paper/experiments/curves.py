@@ -23,21 +23,11 @@ def figure2() -> Experiment:
     )
 
 
-def supplement_accuracies() -> Experiment:
-    """Supplement: validation accuracy after every step, during training"""
+def supplement_curves() -> Experiment:
+    """Supplement: accuracy by step and condition number by stage, on both splits, during training"""
     return replace(
         figure2(),
-        name="supplement-accuracies",
-        title="Supplement: validation accuracy by step during training, Conv6, 5-way 5-shot",
-        figure="supplement-accuracies",
-    )
-
-
-def supplement_conditions() -> Experiment:
-    """Supplement: condition numbers of training and validation support sets, stages 0 to 4"""
-    return replace(
-        figure2(),
-        name="supplement-conditions",
-        title="Supplement: condition numbers by stage during training, Conv6, 5-way 5-shot",
-        figure="supplement-conditions",
+        name="supplement-curves",
+        title="Supplement: accuracy by step, condition number by stage, Conv6, 5-way 5-shot",
+        figure="supplement",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firststep.paper.experiment import WITHIN, Experiment, Row, protocol, published_cells, test
+from firststep.paper.experiment import WITHIN, Experiment, Row, named_test, protocol, published_cells
 from firststep.paper.numbers import published
 
 LOSSES = {"log-eigenvalue-variance": "variance", "log-condition-number": "log-kappa"}
@@ -16,7 +16,7 @@ def loss_ablation() -> Experiment:
         Row(
             label=name,
             config=protocol("mini-imagenet", "conv6", conditioned=True, loss=loss),
-            tests=(test(steps=WITHIN, episodes=100, split="val"),),
+            tests=(named_test(steps=WITHIN, episodes=100, split="val"),),
             over="log-condition-number" if loss == "variance" else None,
         )
         for name, loss in LOSSES.items()

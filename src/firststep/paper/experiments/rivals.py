@@ -24,5 +24,6 @@ def rivals_glyphs() -> Experiment:
         title="The rivals on glyphs, 5-way 1-shot, Conv4",
         rows=tuple(rows),
         paper=nothing_published(),
+        shows_parameters=True,
         note="Every method with the same budget and episodes; ModGrad with its authors' own inner rate.",
     )

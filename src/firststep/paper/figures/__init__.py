@@ -31,9 +31,12 @@ FIGURES: dict[str, Draw] = {
 }
 
 
-def save(figure: Figure, path: Path) -> tuple[Path, Path]:
-    """Writes ``path`` with .png and .svg put after it, each whole or not at all; returns both."""
+def save(figure: Figure, path: Path, about: str = "") -> tuple[Path, Path]:
+    """Writes ``path`` with .png and .svg put after it, each whole or not at all; returns both.
+
+    ``about`` goes into the files' own description.
+    """
     written = (path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.svg"))
     for each in written:
-        save_figure(figure, each)
+        save_figure(figure, each, about)
     return written

@@ -1,8 +1,8 @@
 """The paper's numbers, cell by cell, as its tables print them: accuracy and 95 % half-width in per cent.
 
 Hiller, Harandi and Drummond, "On Enforcing Better Conditioned Meta-Learning for Rapid Few-Shot Adaptation",
-NeurIPS 2022. ``conditioned`` is the paper's own method. Oddities are kept as printed: tieredImageNet, ResNet10,
-conditioned, 5-shot, step 50 reads 74.42 between two 76.45s.
+NeurIPS 2022. ``conditioned`` is the paper's own method. Oddities are kept as printed: tieredImageNet,
+ResNet10, conditioned, 5-shot, step 50 reads 74.42 between two 76.45s.
 """
 
 from __future__ import annotations
