@@ -14,6 +14,7 @@ from firststep.cli.paper_options import (
     RUNS,
     Data,
     File,
+    Flag,
     Folder,
     Names,
     Overrides,
@@ -61,10 +62,11 @@ def run(
     *,
     scale: ScaleName = "laptop",
     data: Data = (),
+    partial: Flag = False,
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...")] = (),
     runs: Folder = RUNS,
     out: Folder = RESULTS,
-    dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    dry_run: Flag = False,
     executor: Literal["local", "here", "ray"] = "local",
     address: str | None = None,
     changes: Overrides = UNCHANGED,
@@ -76,7 +78,8 @@ def run(
         scale: paper is the paper's protocol; laptop and smoke change what they say in every output.
         data: Datasets and where they are, for example cifar-fs=PATH; glyphs is embedded and the default of
             laptop and smoke. An experiment whose dataset is not given is run on the first that is.
-        only: Only rows that have one of these words in their name, for example conv4.
+        partial: Accept data that differs from the official classes and counts.
+        only: Only rows that have one of these words in the name of the row or its run, for example conv4.
         runs: Folder of the runs; the same configuration is trained once, whichever experiment asks for it.
         out: Folder for the tables and figures.
         dry_run: Only show the plan: what is done, cut or to do, and what it takes by a measurement here.
@@ -85,7 +88,7 @@ def run(
         address: Of the Ray cluster.
         changes: What else to change of the scale.
     """
-    experiments, setting = chosen(names), setting_of(scale, data, changes)
+    experiments, setting = chosen(names), setting_of(scale, data, partial, changes)
     planned = plan(experiments, setting, runs, only)
     if address is not None and executor != "ray":
         raise FirststepError("--address goes with --executor ray")
@@ -117,6 +120,7 @@ def show(
     *,
     scale: ScaleName = "laptop",
     data: Data = (),
+    partial: Flag = False,
     runs: Folder = RUNS,
     out: Folder = RESULTS,
     changes: Overrides = UNCHANGED,
@@ -127,11 +131,12 @@ def show(
         names: Experiments, or all.
         scale: That they were run at.
         data: That they were run on.
+        partial: Whether the data may have been incomplete.
         runs: Folder of the runs.
         out: Folder for the tables (Markdown, CSV, JSON) and figures (PNG, SVG).
         changes: What else was changed of the scale.
     """
-    setting = setting_of(scale, data, changes)
+    setting = setting_of(scale, data, partial, changes)
     for experiment in chosen(names):
         _show(gather(experiment, setting, runs), out)
 

@@ -17,6 +17,7 @@ Names = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="
 ScaleName = Literal["paper", "laptop", "smoke"]
 Data = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME[=PATH] ...")]
 Overrides = Annotated[Changes, tyro.conf.OmitArgPrefixes]
+Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
 File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
@@ -32,5 +33,5 @@ def chosen(names: tuple[str, ...]) -> list[Experiment]:
     return [experiment(name) for name in wanted]
 
 
-def setting_of(scale: str, data: tuple[str, ...], overrides: Changes) -> Setting:
-    return Setting(Scale(scale, overrides), parse_data(data, scale))
+def setting_of(scale: str, data: tuple[str, ...], partial: bool, overrides: Changes) -> Setting:
+    return Setting(Scale(scale, overrides), parse_data(data, scale), partial)

@@ -59,7 +59,7 @@ def plan(
         experiments: what is asked for.
         setting: how it is run here.
         runs: folder of the runs' folders.
-        only: if any, only rows whose label has one of these words in it.
+        only: if any, only rows that have one of these words in their label or in the name of their run.
     """
     configs: dict[str, TrainConfig] = {}
     tests: dict[str, dict[str, Test]] = {}
@@ -67,14 +67,14 @@ def plan(
     for experiment in experiments:
         setting.require_data(experiment)
         for row in setting.rows(experiment):
-            if only and not any(word in row.label for word in only):
-                continue
             name = run_name(row.config)
+            if only and not any(word in row.label or word in name for word in only):
+                continue
             configs[name] = row.config
             tests.setdefault(name, {}).update({test.name: test for test in row.tests})
             serves.setdefault(name, []).append((experiment.name, row.label))
     if not configs:
-        raise FirststepError(f"--only {' '.join(only)}: no row has that in its name")
+        raise FirststepError(f"--only {' '.join(only)}: no row or run has that in its name")
     return [
         Planned(
             Job(name=name, config=config, folder=runs / name, tests=tuple(tests[name].values())),

@@ -18,6 +18,8 @@ class Setting:
     scale: Scale
     data: dict[str, Path | None]
     """Datasets that there are, and where; glyphs needs no place."""
+    partial: bool = False
+    """Whether data may differ from the official classes and counts."""
 
     def dataset(self, experiment: Experiment) -> str | None:
         """What an experiment on one dataset is run on: the paper's own, or else the first that is given."""
@@ -59,14 +61,15 @@ class Setting:
             raise FirststepError(f"{needs}: give {example}, or --data {EMBEDDED} for the embedded data")
 
     def _scaled(self, row: Row) -> Row:
-        config = replace(row.config, data_path=self.data.get(row.config.data))
+        config = replace(row.config, data_path=self.data.get(row.config.data), partial=self.partial)
         tests = tuple(test for test in map(self.scale.test, row.tests) if test is not None)
         return replace(row, config=self.scale.config(config), tests=tests)
 
     def flags(self) -> list[str]:
         """As the command line takes it; paths are everybody's own."""
         data = [name if path is None else f"{name}=PATH" for name, path in self.data.items()]
-        return [*self.scale.flags(), *(["--data", *data] if data else [])]
+        partial = ["--partial"] if self.partial else []
+        return [*self.scale.flags(), *(["--data", *data] if data else []), *partial]
 
     @property
     def slug(self) -> str:
