@@ -147,7 +147,7 @@ def test_show_with_nothing_run_marks_everything_and_invents_nothing(
 
 
 def test_the_plan_is_measured_and_trains_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--scale", "smoke", "--runs", str(tmp_path / "runs"), "--only", "5-shot", "--dry-run"]
+    flags = ["--scale", "smoke", "--runs", str(tmp_path / "runs"), "--only", "none-5way-5shot", "--dry-run"]
     assert main(["paper", "run", "table1", "table2", *flags]) == 0
     shown = capsys.readouterr().out
     plain = [line for line in shown.splitlines() if "-none-" in line]
