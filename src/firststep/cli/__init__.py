@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         print(f"firststep: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("firststep: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"firststep: {interrupt or 'interrupted'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader, say `head`, has gone: nothing is wrong. Python must not complain at exit either.

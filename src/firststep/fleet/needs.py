@@ -5,7 +5,7 @@ The memory is that of a task at its peak. The terms, with A the values that a pi
 
 - the query loss keeps what its pictures computed for the way back;
 - a step of second order keeps what the support pictures computed forwards and backwards. The stepwise engine
-  has one step at a time, when the query's is gone; the unrolled engine has all K, and the query's on top;
+  has one step at a time, when the query's is gone; the unrolled engine has all K, while the query's is there;
 - the conditioning of more than the classifier pulls back one row for each support picture, in blocks of a
   bounded size;
 - parameters, their gradients, Adam's moments and the K+1 stages of a trajectory.
@@ -30,10 +30,11 @@ from firststep.training import TrainConfig
 
 BYTES = 4  # of a float32
 PYTORCH = 400 << 20  # a process that has imported PyTorch and opened its data, before it computes
-COMPILER = 800 << 20  # what compiling leaves in the process
-QUERY_VALUES = 1.5  # × A: kept by the query loss, with the temporaries of its way back
-STEP_VALUES = 4.0  # × A: kept by a step of second order, with the temporaries of its pull-back
-JACOBIAN = 256 << 20  # blocks of rows of the Jacobian
+COMPILER = 800 << 20  # compiling, with the C++ compiler's own processes: a bound, not a measurement
+QUERY_VALUES = 3.0  # × A: kept by the query loss, with the temporaries of its way back
+STEP_VALUES = 2.5  # × A: kept by a step of second order
+PULL_BACK_VALUES = 6.5  # × A: the temporaries of its pull-back
+JACOBIAN = {"all": 1 << 30, "body": 1 << 30, "emb": 256 << 20, "ebn": 256 << 20, "cls": 0}
 COPIES = 10  # of the parameters, besides the stages: gradients, moments, cotangents, sums
 
 
@@ -77,11 +78,12 @@ def _memory(config: TrainConfig) -> int:
     values = _values_per_picture(method.prepare(network, None), channels, size)
     query = QUERY_VALUES * values * config.ways * config.queries
     step = STEP_VALUES * values * config.ways * config.shots
+    pull_back = PULL_BACK_VALUES * values * config.ways * config.shots
     unrolled = config.engine == "unrolled"
-    computed = query + config.steps * step if unrolled else max(query, step)
+    computed = config.steps * step + max(query, pull_back) if unrolled else max(query, step + pull_back)
     learned = parameters * (COPIES + config.steps + 1)
-    term = config.term
-    jacobian = JACOBIAN if term is not None and term.subset != "cls" else 0
+    subset = config.term.subset if config.term is not None else "cls"
+    jacobian = max(JACOBIAN.get(part.strip(), 0) for part in subset.split("+"))
     return int(PYTORCH + COMPILER * config.compile + jacobian + BYTES * (computed + learned))
 
 

@@ -29,7 +29,9 @@ class Worker:
         )  # fork would copy PyTorch's threads in an unknown state
         self.job = job
         self.reports, theirs = context.Pipe(duplex=False)
-        self.process: BaseProcess = context.Process(target=_main, args=(job, threads, device, theirs))
+        self.process: BaseProcess = context.Process(
+            target=_main, name=job.name, args=(job, threads, device, theirs)
+        )
         with _interrupts_blocked():
             self.process.start()
         theirs.close()  # so that the end of theirs is the end of the pipe
