@@ -162,18 +162,8 @@ def test_the_plan_is_measured_and_trains_nothing(tmp_path: Path, capsys: pytest.
 
 def test_killed_in_the_middle_and_run_again_goes_on(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    words = [
-        "paper",
-        "run",
-        "table1",
-        *HERE,
-        "--updates",
-        "30",
-        "--validate-every",
-        "5",
-        "--all-every",
-        "100",
-    ]
+    words = ["paper", "run", "table1", *HERE, "--updates", "12", "--validate-every", "2"]
+    words += ["--all-every", "100"]
     words += ["--runs", str(runs), "--out", str(tmp_path)]
     process = subprocess.Popen(
         [sys.executable, "-m", "firststep", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -194,7 +184,7 @@ def test_killed_in_the_middle_and_run_again_goes_on(tmp_path: Path) -> None:
     assert time_of is not None
     assert (time_of.sessions, time_of.killed) == (2, 1)
     logged = (second / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["update"] for line in logged] == [5, 10, 15, 20, 25, 30]
+    assert [json.loads(line)["update"] for line in logged] == [2, 4, 6, 8, 10, 12]
 
 
 def test_two_planners_at_once_train_every_run_once(tmp_path: Path) -> None:
@@ -223,12 +213,12 @@ def test_two_planners_at_once_train_every_run_once(tmp_path: Path) -> None:
 def test_a_failed_run_is_named_and_the_rest_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # 20 shots and 30 queries are more than glyphs have: those two runs fail.
+    # 20 shots and 30 queries are more than glyphs have: that run fails.
     flags = ["--only", "5-way 1-shot maml", "5-way 20-shot maml", "--queries", "30"]
     flags += ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path)]
     assert main(["paper", "run", "ways-and-shots", *HERE, *flags]) == 2
     shown = capsys.readouterr()
-    assert "1 runs failed: glyphs-conv6-maml-none-5way-20shot" in shown.err
+    assert "1 of 2 runs failed: glyphs-conv6-maml-none-5way-20shot" in shown.err
     frame = cells(tmp_path / "ways-and-shots-smoke-queries30-glyphs.csv")
     assert set(frame.loc[frame["accuracy"].notna(), "row"]) == {"5-way 1-shot maml"}
 

@@ -104,14 +104,13 @@ def run(
         "here": HereExecutor(),
         "ray": RayExecutor(address=address),
     }
-    with fleet_view([p.job for p in planned]) as watch:
+    with fleet_view(len(planned)) as watch:
         failed = run_fleet([p.job for p in planned], executors[executor], watch)
     for experiment in experiments:
         _show(gather(experiment, setting, runs), out)
     if failed:
-        raise FirststepError(
-            f"{len(failed)} runs failed: {'; '.join(f'{r}: {e}' for r, e in failed.items())}"
-        )
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise FirststepError(f"{len(failed)} of {len(planned)} runs failed: {reasons}")
 
 
 def show(

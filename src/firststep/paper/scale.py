@@ -12,6 +12,8 @@ from firststep.fleet import Test
 from firststep.paper.experiment import PAPER_FILTERS, named_test
 from firststep.training import TrainConfig
 
+RESNET_LEAST = 32
+"""Side of the smallest picture that a ResNet takes."""
 OWN_RATE = ("modgrad",)
 """Methods that keep their authors' inner rate: they move few layers, and not the classifier."""
 
@@ -27,7 +29,7 @@ class Changes:
     filters: int | None = None
     """Channels of a Conv block where the paper has 64; other widths in proportion. ResNets keep theirs."""
     image_size: int | None = None
-    """Side of the pictures; the paper has 84 px for Conv and 224 px for ResNet."""
+    """Side of the pictures, for ResNets at least 32; the paper has 84 px for Conv and 224 px for ResNet."""
     queries: int | None = None
     """Query pictures of each class; the paper has 16."""
     rate: float | None = None
@@ -79,9 +81,9 @@ SCALES: dict[str, Changes] = {
         updates=2,
         meta_batch=1,
         filters=4,
-        image_size=32,
+        image_size=16,
         queries=2,
-        rate_times_features=1.6,
+        rate_times_features=0.4,
         episodes=2,
         longest=10,
         validate_every=2,
@@ -117,6 +119,8 @@ class Scale:
         changed |= {name: c.given()[name] for name in ("seed", "compile", "threads") if name in c.given()}
         if c.all_every is not None and config.all_every:
             changed["all_every"] = c.all_every
+        if c.image_size is not None and config.backbone.startswith("resnet"):
+            changed["image_size"] = max(c.image_size, RESNET_LEAST)
         if c.filters is not None and config.filters is not None:
             changed["filters"] = max(1, round(config.filters * c.filters / PAPER_FILTERS))
         scaled = replace(config, **changed)
