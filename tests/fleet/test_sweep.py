@@ -16,37 +16,30 @@ from firststep.training.checkpoint import saved_update
 from runs import TINY_FLAGS
 
 
-def test_the_product_is_trained_shown_and_then_skipped(
+def test_the_product_is_trained_shown_and_then_skipped_and_failures_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "runs"
-    command = ["train", *TINY_FLAGS, "--out", str(out), "--sweep", "method=maml,meta-sgd", "seed=3"]
-    assert main(command) == 0
+    command = ["train", *TINY_FLAGS, "--seed", "3", "--out", str(tmp_path)]
+    command += ["--sweep", "method=maml,meta-sgd", "image-size=16,15"]
+    assert main(command) == 2
     shown = capsys.readouterr()
-    names = ["method-maml_seed-3", "method-meta-sgd_seed-3"]
-    assert sorted(path.name for path in out.iterdir()) == names
-    for name in names:
-        run = open_run(out / name)
+    rows = {line.split("│")[1].strip(): line for line in shown.out.splitlines() if "image-size-" in line}
+    assert len(rows) == 4
+    for name, row in rows.items():
+        if name.endswith("-15"):
+            assert "failed" in row
+            continue
+        run = open_run(tmp_path / name)
         assert (run.config.seed, run.config.updates) == (3, 4)
+        assert run.config.method in name
         best = max(entry["validation_accuracy"][-1] for entry in run.metrics())
-        line = next(line for line in shown.out.splitlines() if name in line)
-        assert f"{100 * best:.1f} ±" in line
-    assert "2/2" in shown.err
-    assert main(command) == 0
+        assert f"{100 * best:.1f} ±" in row
+    assert "2 of 4 runs failed: method-maml_image-size-15: image_size must be at least 16" in shown.err
+    assert "4/4" in shown.err
+    assert main(command) == 2
     again = capsys.readouterr()
     assert again.err.count("was done") == 2
     assert again.out == shown.out
-
-
-def test_a_failed_run_is_in_the_table_and_in_the_status(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["train", *TINY_FLAGS, "--out", str(tmp_path), "--sweep", "image-size=16,15", "--updates", "1"]
-    assert main(command) == 2
-    shown = capsys.readouterr()
-    assert "failed" in next(line for line in shown.out.splitlines() if "image-size-15" in line)
-    assert "±" in next(line for line in shown.out.splitlines() if "image-size-16" in line)
-    assert "1 of 2 runs failed: image-size-15: image_size must be at least 16" in shown.err
 
 
 @pytest.mark.parametrize(
