@@ -47,7 +47,6 @@ def figure5(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
         axes.set_title(str(setting))
         drawn.append((axes, there, step))
     finish(figure, scale, note, gaps)
-    figure.draw_without_rendering()  # labels need the final places of the points
     for axes, there, step in drawn:
         points = [(curve.parameters, curve.at(step)[0]) for curve in there]
         widths = [curve.at(step)[1] for curve in there]

@@ -131,8 +131,10 @@ def finish(figure: Figure, scale: str, note: str, gaps: Sequence[str] = (), lege
     listed = "; ".join(gaps[:8]) + (f"; and {len(gaps) - 8} more" if len(gaps) > 8 else "")
     said = [f"Scale: {scale or 'not stated'}. {note}".strip(), f"Missing: {listed}." if gaps else ""]
     lines = [line for text in said for line in textwrap.wrap(text, int(WIDTH * 20))]
-    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=SMALL, color="#333333")
+    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=SMALL, color="#333333", parse_math=False)
     figure.set_figheight(figure.get_figheight() + 0.18 * rows + 0.13 * len(lines))
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once, so that every file of it is the same
     return figure
 
 
