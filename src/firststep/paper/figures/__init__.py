@@ -32,7 +32,11 @@ FIGURES: dict[str, Draw] = {
 
 
 def save(figure: Figure, path: Path) -> tuple[Path, Path]:
-    """Writes ``path`` with .png and .svg put after it, each whole or not at all; returns both."""
+    """Writes ``path`` with .png and .svg put after it, each whole or not at all; returns both.
+
+    The folder is made if it is not there. The same figure gives the same bytes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     written = (path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.svg"))
     for each in written:
         save_figure(figure, each)

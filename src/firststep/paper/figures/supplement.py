@@ -59,7 +59,7 @@ def _steps(title: str, found: Sequence[Log]) -> Part:
         grid = room.subplots(rows, columns, squeeze=False, sharey=True, sharex=True)
         for axes, step in zip(grid.flat, steps, strict=False):
             during_training(axes, found, *_names(found), quantity="accuracy", index=step)
-            axes.set_title(f"after {step} step{'' if step == 1 else 's'}")
+            axes.set(title=f"after {step} step{'' if step == 1 else 's'}", ylabel="accuracy (%)")
         _tidy(grid, len(steps))
 
     return 1.6 * rows + 0.3, draw
@@ -110,7 +110,7 @@ def _all_steps(axes: Axes, log: Log) -> None:
         training_line(axes, log.line("validation", "accuracy", step), f"step {step}", style, step)
     if not axes.lines:
         say_nothing(axes)
-    axes.set(ylabel="validation accuracy (%)")
+    axes.set(ylabel="accuracy (%)")
 
 
 def _tidy(grid: np.ndarray, used: int) -> None:
