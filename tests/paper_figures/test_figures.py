@@ -383,20 +383,31 @@ def test_only_the_papers_numbers() -> None:
 
 def test_files_are_whole_repeatable_and_undated(tmp_path: Path) -> None:
     digests = set()
-    figure = full("figure2")
-    for attempt, drawn in (
-        ("new/first", figure),
-        ("new/first", figure),
-        ("a.b", draw("figure2", FULL["figure2"])),
-    ):
-        files = save(drawn, tmp_path / attempt)
+    figure, again = full("figure2"), draw("figure2", FULL["figure2"])
+    for attempt, drawn in (("first", figure), ("first", figure), ("v1.0", again)):
+        files = save(drawn, tmp_path / attempt, "how it was made")
         assert files == (tmp_path / f"{attempt}.png", tmp_path / f"{attempt}.svg")
         digests.add(tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
     assert len(digests) == 1
-    assert len(list(tmp_path.rglob("*"))) == 5  # nothing temporary is left
+    assert len(list(tmp_path.iterdir())) == 4  # nothing temporary is left
     with Image.open(files[0]) as picture:
         picture.load()
         assert picture.width == 1440
         assert picture.info["dpi"] == pytest.approx((200, 200), abs=0.1)
+        assert picture.info["Description"] == "how it was made"
     assert ElementTree.parse(files[1]).getroot().tag.endswith("svg")
     assert "dc:date" not in files[1].read_text()
+    assert "how it was made" in files[1].read_text()
+
+
+def test_rivals_with_conditioning_look_like_them_with_a_rim() -> None:
+    rivals = (("gap", "none"), ("gap + conditioning", "cls"), ("new rule", "none"), ("newer rule", "none"))
+    (axes,) = draw("figure5", (accuracies(models=rivals), EMPTY)).axes
+    handles, labels = axes.get_legend_handles_labels()
+    looks = {
+        label: (marks.get_color(), marks.get_marker(), marks.get_markeredgecolor())
+        for label, marks in ((label, handle.lines[0]) for label, handle in zip(labels, handles, strict=True))
+    }
+    assert looks["gap (run here)"][:2] == looks["gap + conditioning (run here)"][:2]
+    assert looks["gap + conditioning (run here)"][2] == "black"
+    assert looks["new rule (run here)"][:2] != looks["newer rule (run here)"][:2]

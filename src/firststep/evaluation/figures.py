@@ -104,10 +104,20 @@ def comparison_figure(evaluations: Sequence[Evaluation], metrics: Sequence[Metri
     return figure
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """PNG, SVG or PDF by the ending; written whole or not at all, and the same bytes for the same figure."""
+def save_figure(figure: Figure, path: Path, about: str = "") -> None:
+    """PNG, SVG or PDF by the ending; written whole or not at all, and the same bytes for the same figure.
+
+    ``about`` is kept inside the file, as its description.
+    """
     kind = path.suffix.lstrip(".") or "png"
-    undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    undated: dict[str, dict[str, str | None]] = {
+        "png": {"Software": None},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }
+    if about:
+        key = "Subject" if kind == "pdf" else "Description"
+        undated = {name: {**facts, key: about} for name, facts in undated.items()}
     # The parts of an SVG have names; the salt makes them repeatable.
     with mpl.rc_context({"svg.hashsalt": "firststep"}), replacing(path) as temporary:
         figure.savefig(temporary, format=kind, dpi=RESOLUTION, metadata=undated.get(kind))

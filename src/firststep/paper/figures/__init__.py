@@ -31,13 +31,12 @@ FIGURES: dict[str, Draw] = {
 }
 
 
-def save(figure: Figure, path: Path) -> tuple[Path, Path]:
+def save(figure: Figure, path: Path, about: str = "") -> tuple[Path, Path]:
     """Writes ``path`` with .png and .svg put after it, each whole or not at all; returns both.
 
-    The folder is made if it is not there. The same figure gives the same bytes.
+    ``about`` goes into the files' own description.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     written = (path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.svg"))
     for each in written:
-        save_figure(figure, each)
+        save_figure(figure, each, about)
     return written

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from firststep.evaluation.figures import COLOURS, LOOK, MARKERS
+from firststep.evaluation.figures import COLOURS, LOOK, MARKERS, RESOLUTION
 
 Draw = Callable[[pd.DataFrame, pd.DataFrame, str, str], Figure]
 """Accuracies, histories, scale, note → figure"""
@@ -63,16 +63,22 @@ KNOWN = {
 
 
 def line_style(name: str, is_ours: bool = True, others: Sequence[str] = ()) -> dict[str, Any]:
-    """Of a method or subset. ``others`` are the names in the figure, to tell unknown ones apart."""
+    """Of a method or subset. ``others`` are the names in the figure, to tell unknown ones apart.
+
+    A rival with the conditioning loss looks like the rival, with a black rim.
+    """
+    plain = name.removesuffix(" + conditioning")
     unknown = [other for other in dict.fromkeys(others) if other not in KNOWN]
     index = unknown.index(name) if name in unknown else 0
-    cycled = (COLOURS[(2 + index) % 7], MARKERS[(2 + index) % 7], ("-", "--", "-.")[index % 3])
-    colour, marker, dashes = KNOWN.get(name, cycled)
+    # The marks fall behind the colours by one a round, so that 49 names differ.
+    cycled = (COLOURS[(2 + index) % 7], MARKERS[(index + index // 7) % 7], ("-", "--", "-.")[index % 3])
+    colour, marker, dashes = KNOWN.get(plain, cycled)
     return {
         "color": colour,
         "marker": marker,
         "linestyle": dashes if is_ours else ":",
         "markerfacecolor": colour if is_ours else "white",
+        "markeredgecolor": colour if plain == name else "black",
         "markersize": 4 if is_ours else 4.5,
         "linewidth": 1.4 if is_ours else 1.1,
     }
@@ -90,7 +96,7 @@ def in_print(draw: Draw) -> Draw:
 
 
 def page(height: float) -> Figure:
-    return Figure(figsize=(WIDTH, height), layout="constrained")
+    return Figure(figsize=(WIDTH, height), dpi=RESOLUTION, layout="constrained")
 
 
 def nothing(scale: str, note: str) -> Figure:
