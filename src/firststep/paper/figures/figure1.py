@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 from firststep.paper.figures.descent import best_rate, draw_descent, valley
 from firststep.paper.figures.frames import curves
-from firststep.paper.figures.look import finish, in_print, line_style, page, say_nothing
+from firststep.paper.figures.look import finish, in_print, page, say_nothing
 from firststep.paper.figures.panels import METHOD_NAMES, NO_RESULTS, label
 from firststep.paper.figures.records import Curve, Setting, depth, in_order
+from firststep.paper.figures.styles import line_style
 
 HIGH, LOW = 10.0, 2.0
 STEPS = (1, 2)

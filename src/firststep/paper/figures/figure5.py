@@ -15,7 +15,6 @@ from firststep.paper.figures.look import (
     count,
     finish,
     in_print,
-    line_style,
     log_axis,
     nothing,
     page,
@@ -23,6 +22,7 @@ from firststep.paper.figures.look import (
 )
 from firststep.paper.figures.panels import METHOD_NAMES, label
 from firststep.paper.figures.records import Curve, in_order
+from firststep.paper.figures.styles import line_style
 
 HORIZON = 5
 

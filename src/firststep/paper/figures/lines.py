@@ -10,8 +10,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from firststep.evaluation.figures import step_axis
-from firststep.paper.figures.look import line_style, log_axis, plain_number, say_nothing
+from firststep.paper.figures.look import log_axis, plain_number, say_nothing
 from firststep.paper.figures.records import Curve, Log
+from firststep.paper.figures.styles import line_style
 
 MANY = 200
 """A line of more numbers than this is too restless to be read."""
