@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from firststep.paper.figures.look import BLUE, VERMILION
+from firststep.paper.figures.styles import BLUE, VERMILION
 
 STEPS = 5
 ANGLE = np.deg2rad(25)  # of the valley, so that neither axis is special

@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 from firststep.paper.figures.descent import best_rate, draw_descent, valley
 from firststep.paper.figures.frames import curves
-from firststep.paper.figures.look import finish, in_print, line_style, page, say_nothing
-from firststep.paper.figures.panels import METHOD_NAMES, label
+from firststep.paper.figures.look import finish, in_print, page, say_nothing
+from firststep.paper.figures.panels import METHOD_NAMES, NO_RESULTS, label
 from firststep.paper.figures.records import Curve, Setting, depth, in_order
+from firststep.paper.figures.styles import line_style
 
 HIGH, LOW = 10.0, 2.0
 STEPS = (1, 2)
@@ -57,7 +58,8 @@ def figure1(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
         axes.set_axis_off()
     rates = " and ".join(f"{best_rate(valley(kappa)):.2g} at κ = {kappa:g}" for kappa in (HIGH, LOW))
     left_note = f"Left: gradient descent on ½ xᵀAx at the best fixed step size, 2/(λmax + λmin): {rates}."
-    return finish(figure, scale, f"{note} {left_note}".strip(), gaps)
+    has_results = any(curve.is_ours and curve.present for curve in found)
+    return finish(figure, scale, f"{note} {left_note}".strip(), gaps if has_results else [NO_RESULTS])
 
 
 def _is_default(curve: Curve) -> bool:
@@ -68,7 +70,7 @@ def _is_default(curve: Curve) -> bool:
 def _first_steps(axes: Axes, found: Sequence[Curve], setting: Setting) -> list[str]:
     """A short line from step 1 to step 2 for every network, method and source; says what is missing."""
     networks = sorted({curve.setting.backbone for curve in found}, key=lambda name: (depth(name), name))
-    gaps = [] if any(curve.is_ours for curve in found) else [f"{setting} (not run here)"]
+    gaps = [] if any(curve.is_ours for curve in found) else [f"{setting} (not tested here)"]
     for position, network in enumerate(networks):
         for (method, source), place in PLACES.items():
             at = position + place + np.array([0, STRIDE])

@@ -15,7 +15,6 @@ from firststep.paper.figures.look import (
     count,
     finish,
     in_print,
-    line_style,
     log_axis,
     nothing,
     page,
@@ -23,6 +22,7 @@ from firststep.paper.figures.look import (
 )
 from firststep.paper.figures.panels import METHOD_NAMES, label
 from firststep.paper.figures.records import Curve, in_order
+from firststep.paper.figures.styles import line_style
 
 HORIZON = 5
 
@@ -47,7 +47,6 @@ def figure5(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
         axes.set_title(str(setting))
         drawn.append((axes, there, step))
     finish(figure, scale, note, gaps)
-    figure.draw_without_rendering()  # labels need the final places of the points
     for axes, there, step in drawn:
         points = [(curve.parameters, curve.at(step)[0]) for curve in there]
         widths = [curve.at(step)[1] for curve in there]

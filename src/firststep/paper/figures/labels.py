@@ -8,12 +8,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 DIRECTIONS = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)])
-DISTANCES = (5, 9, 14, 20, 27, 35)  # points, from the point to the nearest edge of its label
+DISTANCES = np.array([5, 9, 14, 20, 27, 35])  # points, from the point to the nearest edge of its label
 CLEARANCE = 3.5  # points around a mark that stay free
 ALIGNED = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
+LEADER = {"arrowstyle": "-", "color": "#777777", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
+
+Boxes = np.ndarray
+"""[n, 4]: left, bottom, right, top, in pixels"""
 
 
 def place_labels(
@@ -31,60 +34,49 @@ def place_labels(
     """
     renderer = FigureCanvasAgg(figure).get_renderer()
     unit = renderer.points_to_pixels(1.0)
-    frame = axes.get_window_extent(renderer)
-    pixels = axes.transData.transform(np.array(points, dtype=float).reshape(-1, 2))
-    taken = [Bbox.from_bounds(x, y, 0, 0).padded(CLEARANCE * unit) for x, y in pixels]
-    for (x, y), half in zip(points, half_widths, strict=True):
-        if half > 0:
-            taken.append(Bbox(axes.transData.transform([(x, y - half), (x, y + half)])).padded(unit))
-    labels: list[Bbox] = []
+    x, y = np.array(points, dtype=float).reshape(-1, 2).T
+    half = np.nan_to_num(np.array(half_widths, dtype=float))
+    pixels, low, high = (axes.transData.transform(np.column_stack([x, y + d])) for d in (0, -half, half))
+    marks = np.hstack([pixels - CLEARANCE * unit, pixels + CLEARANCE * unit])
+    taken = np.vstack([marks, np.hstack([low - unit, high + unit])])
+    labels = np.empty((0, 4))
+    # Every direction at the nearest distance, then at the next.
+    distances = np.repeat(DISTANCES, len(DIRECTIONS))
+    directions = np.tile(DIRECTIONS, (len(DISTANCES), 1))
     for point, pixel, text in zip(points, pixels, texts, strict=True):
-        note = axes.annotate(text, point, (0, 0), textcoords="offset points", fontsize=size)
-        note.set_in_layout(False)
-        extent = note.get_window_extent(renderer)
-        _, distance, direction, box = min(
-            (
-                (_covered(box, taken, frame) + _crossed(pixel, anchor, labels), distance, index, box)
-                for distance in DISTANCES
-                for index, direction in enumerate(DIRECTIONS)
-                for anchor in [pixel + unit * distance * direction]
-                for box in [_box(anchor, direction, extent)]
-            ),
-            key=lambda candidate: candidate[:3],
-        )
-        taken.append(box)
-        labels.append(box)
-        dx, dy = DIRECTIONS[direction]
-        note.remove()
+        probe = axes.annotate(text, point, (0, 0), textcoords="offset points", fontsize=size)
+        extent = np.array(probe.get_window_extent(renderer).size)
+        probe.remove()
+        anchors = pixel + unit * distances[:, None] * directions
+        corners = anchors + (directions - 1) / 2 * extent  # the side that faces the point is at the anchor
+        boxes = np.hstack([corners, corners + extent])
+        frame = np.array([axes.get_window_extent(renderer).extents])
+        cost = _shared(boxes, taken) + extent.prod() - _shared(boxes, frame)
+        best = int(np.argmin(np.round(cost + _crossed(pixel, anchors, labels))))
+        taken, labels = np.vstack([taken, boxes[best]]), np.vstack([labels, boxes[best]])
+        dx, dy = (int(part) for part in directions[best])
+        is_beside = distances[best] == DISTANCES[0] and not dy
         axes.annotate(
             text,
             point,
-            (distance * dx, distance * dy),
+            (int(distances[best]) * dx, int(distances[best]) * dy),
             textcoords="offset points",
             fontsize=size,
             ha=ALIGNED[dx][0],
             va=ALIGNED[dy][1],
-            arrowprops={"arrowstyle": "-", "color": "#777777", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
-            if distance > DISTANCES[0] or dy
-            else None,
+            arrowprops=None if is_beside else LEADER,
         ).set_in_layout(False)
 
 
-def _box(anchor: np.ndarray, direction: np.ndarray, extent: Bbox) -> Bbox:
-    """Of a label whose side that faces the point is at ``anchor``."""
-    left, bottom = anchor + (direction - 1) / 2 * np.array([extent.width, extent.height])
-    return Bbox.from_bounds(left, bottom, extent.width, extent.height)
+def _shared(boxes: Boxes, others: Boxes) -> np.ndarray:
+    """Area that each box shares with the others."""
+    low = np.maximum(boxes[:, None, :2], others[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
+    return np.clip(high - low, 0, None).prod(-1).sum(-1)
 
 
-def _covered(box: Bbox, taken: Sequence[Bbox], frame: Bbox) -> float:
-    """Area that the box shares with what is taken, and has outside of the frame; in whole pixels."""
-    overlaps = [Bbox.intersection(box, other) for other in taken]
-    inside = Bbox.intersection(box, frame)
-    own, kept = box.width * box.height, 0.0 if inside is None else inside.width * inside.height
-    return round(sum(each.width * each.height for each in overlaps if each is not None) + own - kept)
-
-
-def _crossed(point: np.ndarray, anchor: np.ndarray, labels: Sequence[Bbox]) -> float:
-    """What it costs, in pixels, that the line from the point to its label runs through other labels."""
-    way = [point + part * (anchor - point) for part in np.linspace(0, 1, 8)]
-    return 100.0 * sum(any(label.contains(*place) for place in way) for label in labels)
+def _crossed(point: np.ndarray, anchors: np.ndarray, labels: Boxes) -> np.ndarray:
+    """What it costs that the lines from the point to the anchors run through other labels."""
+    way = point + np.linspace(0, 1, 8)[:, None, None] * (anchors - point)  # [8, anchors, 2]
+    inside = (way[:, :, None] >= labels[:, :2]) & (way[:, :, None] <= labels[:, 2:])
+    return 100.0 * inside.all(-1).any(0).sum(-1)

@@ -1,8 +1,4 @@
-"""How figures look: colours, marks and dashes of every name, and the page with its legend and footer.
-
-Names differ in colour (Okabe and Ito's palette), mark and dashes, so that colour-blind readers and grey
-print tell them apart. Numbers from runs have filled marks, the paper's hollow ones on dotted lines.
-"""
+"""The page that a figure is drawn on: its size, legend and footer, and its logarithmic axes."""
 
 from __future__ import annotations
 
@@ -16,9 +12,10 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from firststep.evaluation.figures import COLOURS, LOOK, MARKERS
+from firststep.evaluation.figures import LOOK, RESOLUTION
 
 Draw = Callable[[pd.DataFrame, pd.DataFrame, str, str], Figure]
 """Accuracies, histories, scale, note → figure"""
@@ -35,48 +32,6 @@ PRINT: dict[Any, Any] = {
     "lines.linewidth": 1.4,
 }
 
-BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = COLOURS
-GREY = "#7F7F7F"
-KNOWN = {
-    "conditioned": (BLUE, "o", "-"),
-    "maml": (VERMILION, "s", "--"),
-    "fomaml": (GREY, ">", "-."),
-    "anil": (PINK, "h", "--"),
-    "boil": (ORANGE, "*", "-."),
-    "maml++": (GREEN, "<", "--"),
-    "meta-sgd": (GREEN, "D", "-"),
-    "meta-curvature": (PINK, "^", "-."),
-    "modgrad": (ORANGE, "v", "-"),
-    "warp-maml": (SKY, "P", "--"),
-    "gap": (BLACK, "X", "-"),
-    # parameter subsets
-    "none": (VERMILION, "s", "--"),
-    "cls": (BLUE, "o", "-"),
-    "emb": (GREEN, "D", "-."),
-    "ebn": (PINK, "^", "--"),
-    "cls+emb": (ORANGE, "v", "-"),
-    "cls+ebn": (SKY, "P", "--"),
-    "emb+ebn": (GREY, ">", "-."),
-    "cls+emb+ebn": ("#882255", "h", "-"),
-    "all": (BLACK, "X", "-."),
-}
-
-
-def line_style(name: str, is_ours: bool = True, others: Sequence[str] = ()) -> dict[str, Any]:
-    """Of a method or subset. ``others`` are the names in the figure, to tell unknown ones apart."""
-    unknown = [other for other in dict.fromkeys(others) if other not in KNOWN]
-    index = unknown.index(name) if name in unknown else 0
-    cycled = (COLOURS[(2 + index) % 7], MARKERS[(2 + index) % 7], ("-", "--", "-.")[index % 3])
-    colour, marker, dashes = KNOWN.get(name, cycled)
-    return {
-        "color": colour,
-        "marker": marker,
-        "linestyle": dashes if is_ours else ":",
-        "markerfacecolor": colour if is_ours else "white",
-        "markersize": 4 if is_ours else 4.5,
-        "linewidth": 1.4 if is_ours else 1.1,
-    }
-
 
 def in_print(draw: Draw) -> Draw:
     """The figure is drawn in the style of print, whatever the surroundings use."""
@@ -90,7 +45,9 @@ def in_print(draw: Draw) -> Draw:
 
 
 def page(height: float) -> Figure:
-    return Figure(figsize=(WIDTH, height), layout="constrained")
+    # Ticks may change once panels have their size: the rim is for half a tick label more than was planned.
+    layout = ConstrainedLayoutEngine(rect=(0, 0, 0.985, 1))
+    return Figure(figsize=(WIDTH, height), dpi=RESOLUTION, layout=layout)
 
 
 def nothing(scale: str, note: str) -> Figure:
@@ -131,8 +88,10 @@ def finish(figure: Figure, scale: str, note: str, gaps: Sequence[str] = (), lege
     listed = "; ".join(gaps[:8]) + (f"; and {len(gaps) - 8} more" if len(gaps) > 8 else "")
     said = [f"Scale: {scale or 'not stated'}. {note}".strip(), f"Missing: {listed}." if gaps else ""]
     lines = [line for text in said for line in textwrap.wrap(text, int(WIDTH * 20))]
-    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=SMALL, color="#333333")
+    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=SMALL, color="#333333", parse_math=False)
     figure.set_figheight(figure.get_figheight() + 0.18 * rows + 0.13 * len(lines))
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once, so that every file of it is the same
     return figure
 
 

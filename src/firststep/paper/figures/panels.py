@@ -10,6 +10,7 @@ from firststep.paper.figures.records import Curve, Log, Setting, in_order
 
 Named = Callable[[Sequence[Curve | Log]], list[str]]
 """What tells the curves or logs of a panel apart."""
+NO_RESULTS = "all test results of runs here"
 METHOD_NAMES = {"maml": "MAML", "conditioned": "conditioned"}
 
 
@@ -78,6 +79,8 @@ def label(name: str, item: Curve | Log, setting: Setting) -> str:
 
 def missing(shown: Sequence[Panel], named: Named) -> list[str]:
     """Accuracies that a reader would look for and not find: whole models, and gaps in their steps."""
+    if not any(curve.is_ours and curve.present for panel in shown for curve in panel.curves):
+        return [NO_RESULTS]
     gaps = []
     for panel in shown:
         ours = [curve for curve in panel.curves if curve.is_ours]
@@ -86,7 +89,7 @@ def missing(shown: Sequence[Panel], named: Named) -> list[str]:
         for name, curve in zip(named(ours), ours, strict=True):
             there[name] |= curve.present
         if not any(there.values()):
-            gaps.append(f"{panel.setting} (not run here)")
+            gaps.append(f"{panel.setting} (not tested here)")
             continue
         for name, present in there.items():
             what = f"{METHOD_NAMES.get(name, name)} on {panel.setting}"

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from firststep.evaluation.figures import MARKERS
 from firststep.paper.figures.frames import curves, logs
-from firststep.paper.figures.lines import during_training
+from firststep.paper.figures.lines import during_training, training_line
 from firststep.paper.figures.look import finish, in_print, nothing, page, say_nothing
 from firststep.paper.figures.panels import label, method_names, missing_logs, panels, subset_names
 from firststep.paper.figures.records import Log
@@ -59,7 +59,7 @@ def _steps(title: str, found: Sequence[Log]) -> Part:
         grid = room.subplots(rows, columns, squeeze=False, sharey=True, sharex=True)
         for axes, step in zip(grid.flat, steps, strict=False):
             during_training(axes, found, *_names(found), quantity="accuracy", index=step)
-            axes.set_title(f"after {step} step{'' if step == 1 else 's'}")
+            axes.set(title=f"after {step} step{'' if step == 1 else 's'}", ylabel="accuracy (%)")
         _tidy(grid, len(steps))
 
     return 1.6 * rows + 0.3, draw
@@ -106,15 +106,11 @@ def _all_steps(axes: Axes, log: Log) -> None:
     """Later steps are lighter, in colour as in grey."""
     steps = sorted(log.indices("validation", "accuracy"))
     for step, colour in zip(steps, mpl.colormaps["cividis"](np.linspace(0, 0.85, len(steps))), strict=True):
-        updates, values = log.line("validation", "accuracy", step)
-        every = max(1, len(updates) // 4)
-        axes.plot(
-            updates, values, color=colour, marker=MARKERS[step % len(MARKERS)], markersize=3, linewidth=1.2,
-            markevery=(step % every, every), label=f"step {step}",
-        )  # fmt: skip
-    if not steps:
+        style = {"color": colour, "marker": MARKERS[step % len(MARKERS)], "markersize": 3, "linewidth": 1.2}
+        training_line(axes, log.line("validation", "accuracy", step), f"step {step}", style, step)
+    if not axes.lines:
         say_nothing(axes)
-    axes.set(xlabel="meta-updates", ylabel="validation accuracy (%)")
+    axes.set(ylabel="accuracy (%)")
 
 
 def _tidy(grid: np.ndarray, used: int) -> None:
