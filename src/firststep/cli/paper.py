@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,6 +37,7 @@ from firststep.paper.result import Result, gather
 from firststep.paper.scale import UNCHANGED
 from firststep.paper.writing import make_folder, write_result
 from firststep.training.files import write_text
+from firststep.training.loop import Interrupted
 
 
 def main(arguments: list[str]) -> None:
@@ -104,8 +106,12 @@ def run(
         "here": HereExecutor(),
         "ray": RayExecutor(address=address),
     }
-    with fleet_view(len(planned)) as watch:
-        failed = run_fleet([p.job for p in planned], executors[executor], watch)
+    try:
+        with fleet_view(len(planned)) as watch:
+            failed = run_fleet([p.job for p in planned], executors[executor], watch)
+    except Interrupted as stop:
+        print(f"firststep: {stop}", file=sys.stderr)
+        raise SystemExit(130) from None
     for experiment in experiments:
         _show(gather(experiment, setting, runs), out)
     if failed:

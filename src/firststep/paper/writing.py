@@ -92,7 +92,9 @@ def combined(result: Result) -> pd.DataFrame:
     for column in ("accuracy", "ci95", "condition_number", "gain", "gain_ci95", "difference"):
         joined[column] = joined[column].astype(float).round(4)
     joined["step"] = joined["step"].astype(int)
-    return joined
+    places = {row: place for place, row in enumerate(a["row"].unique())}
+    order = joined["row"].map(places)
+    return joined.assign(_=order).sort_values(["_", *key[1:]]).drop(columns="_").reset_index(drop=True)
 
 
 def as_json(result: Result) -> dict[str, Any]:
