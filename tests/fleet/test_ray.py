@@ -14,6 +14,8 @@ import pytest
 
 from firststep.fleet import Job, RayExecutor, Report, Test, run_fleet
 from firststep.training import train
+from firststep.training.checkpoint import saved_update
+from firststep.training.loop import Interrupted
 from runs import TINY, TINY_FLAGS, same_run
 
 WITHOUT_RAY = """
@@ -83,3 +85,15 @@ def test_all_runs_end_as_they_should_though_a_node_dies(
         assert job.is_done()
         same_run(train(job.config, tmp_path / f"here-{job.config.seed}").folder, job.folder)
     assert "raylet" not in capfd.readouterr().out  # no notices of Ray among our output
+
+    # On the node that is left: Ctrl-C makes the worker save, though no validation is due.
+    endless = replace(TINY, updates=100_000, validate_every=100_000)
+    job = Job(name="endless", config=endless, folder=tmp_path / "endless")
+
+    def interrupt(report: Report) -> None:
+        if report.state == "training":
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="stopped with 0 of 1 runs over; the others are saved"):
+        run_fleet([job], RayExecutor(address=cluster.address), interrupt)
+    assert saved_update(job.run.checkpoint_path("last")) > 0

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.table import Table
 
+from firststep.cli.executors import ExecutorName, choose_executor
 from firststep.cli.fleet_view import fleet_view
 from firststep.cli.tables import console
 from firststep.errors import FirststepError
-from firststep.fleet import Executor, Job, LocalExecutor, RayExecutor, run_fleet
+from firststep.fleet import Executor, Job, run_fleet
 from firststep.fleet.job import ANYWHERE
 from firststep.training import TrainConfig
 from firststep.training.sweep import parse_sweep, product_of
@@ -24,7 +25,7 @@ def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None
         sweep: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FIELD=VALUE,VALUE ...")],
         config: Annotated[TrainConfig, tyro.conf.OmitArgPrefixes] = default,
         out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
-        executor: Literal["local", "ray"] = "local",
+        executor: ExecutorName = "local",
         address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
         at_once: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     ) -> None:
@@ -42,17 +43,6 @@ def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None
 
     tyro.cli(start, prog=f"firststep train{f' {recipe}' if recipe else ''}", args=arguments,
              config=(tyro.conf.FlagCreatePairsOff,))  # fmt: skip
-
-
-def choose_executor(name: str, address: str | None, at_once: int | None) -> Executor:
-    """The executor that the flags of a command ask for."""
-    if name == "ray":
-        if at_once is not None:
-            raise FirststepError("--at-once is for --executor local: Ray has its own resources")
-        return RayExecutor(address=address)
-    if address is not None:
-        raise FirststepError("--address goes with --executor ray")
-    return LocalExecutor(at_once=at_once)
 
 
 def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, executor: Executor) -> None:

@@ -82,7 +82,7 @@ def _memory(config: TrainConfig) -> int:
     unrolled = config.engine == "unrolled"
     computed = config.steps * step + max(query, pull_back) if unrolled else max(query, step + pull_back)
     learned = parameters * (COPIES + config.steps + 1)
-    subset = config.term.subset if config.term is not None else "cls"
+    subset = config.subset if config.term is not None else "cls"
     jacobian = max(JACOBIAN.get(part.strip(), 0) for part in subset.split("+"))
     return int(PYTORCH + COMPILER * config.compile + jacobian + BYTES * (computed + learned))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from firststep.fleet.ray_notices import without_notices
 from firststep.fleet.work import carry_out
 
 LISTEN_EVERY = 0.3  # seconds
+TIME_TO_ANSWER = 10.0  # seconds that an address has
 TIME_TO_SAVE = 60.0  # seconds that workers have after an interrupt
 
 
@@ -137,17 +139,30 @@ def _connection(ray: Any, address: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
+    _refuse_unreachable(address)
     try:
         # Workers' output and Ray's own notices would run through the progress view.
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        where = "at --address " + address if address else "here"
+        where = f" at --address {address}" if address else ""
         reason = " ".join(str(error).split())
-        raise FirststepError(f"no Ray cluster can be reached {where}: {reason}") from None
+        raise FirststepError(f"no Ray cluster can be reached{where}: {reason}") from None
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _refuse_unreachable(address: str | None) -> None:
+    """Where nobody listens, Ray itself would try for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not port.isdecimal():
+        return  # auto, local, or left to Ray
+    try:
+        socket.create_connection((host, int(port)), timeout=TIME_TO_ANSWER).close()
+    except OSError as error:
+        reason = error.strerror or error
+        raise FirststepError(f"no Ray cluster can be reached at --address {address}: {reason}") from None
 
 
 @contextmanager
