@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from firststep import FirststepError
+from firststep.paper.changes import SCALES, Changes
 from firststep.paper.experiment import WITHIN, Experiment, protocol
 from firststep.paper.experiments import EXPERIMENTS, experiment
 from firststep.paper.plan import plan, run_name
-from firststep.paper.scale import SCALES, Changes, Scale
+from firststep.paper.scale import Scale
 from firststep.paper.setting import Setting, parse_data
 from firststep.rules import METHODS
 from runs import TINY

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 from rich.table import Table
 
+from firststep.cli.executors import choose_executor
 from firststep.cli.fleet_view import fleet_view
 from firststep.cli.paper_options import (
     RESULTS,
@@ -27,14 +28,14 @@ from firststep.cli.paper_screens import print_plan, print_result
 from firststep.cli.progress import progress_bar
 from firststep.cli.tables import console
 from firststep.errors import FirststepError
-from firststep.fleet import Executor, LocalExecutor, RayExecutor, run_fleet
+from firststep.fleet import run_fleet
 from firststep.fleet.here import HereExecutor
+from firststep.paper.changes import UNCHANGED
 from firststep.paper.cost import measure_jobs
 from firststep.paper.experiments import EXPERIMENTS
 from firststep.paper.plan import Planned, plan
 from firststep.paper.report import report as make_report
 from firststep.paper.result import Result, gather
-from firststep.paper.scale import UNCHANGED
 from firststep.paper.writing import make_folder, write_result
 from firststep.training.files import write_text
 from firststep.training.loop import Interrupted
@@ -71,6 +72,7 @@ def run(
     dry_run: Flag = False,
     executor: Literal["local", "here", "ray"] = "local",
     address: str | None = None,
+    at_once: int | None = None,
     changes: Overrides = UNCHANGED,
 ) -> None:
     """Train and test what experiments need, then show them: done runs are skipped, cut ones resumed.
@@ -88,12 +90,12 @@ def run(
         executor: local has a process for each run, as many at once as this machine allows; here takes one run
             after another in this process; ray uses a Ray cluster.
         address: Of the Ray cluster.
+        at_once: At most so many runs at once; as many as fit this machine if left out.
         changes: What else to change of the scale.
     """
     experiments, setting = chosen(names), setting_of(scale, data, partial, changes)
     planned = plan(experiments, setting, runs, only)
-    if address is not None and executor != "ray":
-        raise FirststepError("--address goes with --executor ray")
+    where = HereExecutor() if executor == "here" else choose_executor(executor, address, at_once)
     screen = console()
     screen.print(
         f"{len(planned)} runs for {', '.join(e.name for e in experiments)}; {setting.scale.describe()}"
@@ -101,14 +103,9 @@ def run(
     if dry_run:
         _dry_run(planned)
         return
-    executors: dict[str, Executor] = {
-        "local": LocalExecutor(),
-        "here": HereExecutor(),
-        "ray": RayExecutor(address=address),
-    }
     try:
         with fleet_view(len(planned)) as watch:
-            failed = run_fleet([p.job for p in planned], executors[executor], watch)
+            failed = run_fleet([p.job for p in planned], where, watch)
     except Interrupted as stop:
         print(f"firststep: {stop}", file=sys.stderr)
         raise SystemExit(130) from None

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 import tyro
 
 from firststep.errors import FirststepError
+from firststep.paper.changes import Changes
 from firststep.paper.experiment import Experiment
 from firststep.paper.experiments import EXPERIMENTS, experiment
-from firststep.paper.scale import Changes, Scale
+from firststep.paper.scale import Scale
 from firststep.paper.setting import Setting, parse_data
 
 Names = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME ...")]
