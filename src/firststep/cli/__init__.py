@@ -20,7 +20,7 @@ COMMANDS: dict[str, str] = {
     "compare": "tables, pictures and paired differences of several runs",
     "adapt": "adapt a trained model to folders of your own pictures and classify others",
     "diagnose": "eigenvalue spectrum and condition number of a run or of your own module",
-    "paper": "run an experiment of many runs and show its table",
+    "paper": "every table and figure of the paper: plan, run, show beside its numbers, report",
     "parameters": "count the parameters of every method and backbone",
 }
 """What each command does, in a line; its function lives in ``firststep.cli.<command>``."""
