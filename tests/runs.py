@@ -39,3 +39,9 @@ def width(picture: Path) -> int:
     with Image.open(picture) as opened:
         opened.load()
         return opened.width
+
+
+def same_run(first: Path, second: Path) -> None:
+    """Bit-identical checkpoints and metrics."""
+    for name in ("checkpoints/last.safetensors", "checkpoints/best.safetensors", "metrics.jsonl"):
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name

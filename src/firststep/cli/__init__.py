@@ -21,7 +21,7 @@ COMMANDS: dict[str, str] = {
     "compare": "tables, pictures and paired differences of several runs",
     "adapt": "adapt a trained model to folders of your own pictures and classify others",
     "diagnose": "eigenvalue spectrum and condition number of a run or of your own module",
-    "paper": "run an experiment of many runs and show its table",
+    "paper": "every table and figure of the paper: plan, run, show beside its numbers, report",
     "parameters": "count the parameters of every method and backbone",
 }
 """What each command does, in a line; its function lives in ``firststep.cli.<command>``."""
@@ -48,9 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
         if speaks():
             print(f"firststep: {error}", file=sys.stderr)
         status = 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         if speaks():
-            print("firststep: interrupted", file=sys.stderr)
+            print(f"firststep: {interrupt or 'interrupted'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader, say `head`, has gone: nothing is wrong. Python must not complain at exit either.

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from firststep.cli import speaks
+from firststep.cli import speaks, sweep
 from firststep.cli.progress import progress_bar
 from firststep.cli.watch import training_view
 from firststep.distributed import join, launched
@@ -31,6 +31,9 @@ def main(arguments: list[str]) -> None:
     chosen = arguments[0] if arguments and not arguments[0].startswith("-") else None
     default = recipe(chosen) if chosen else TrainConfig()
     rest = arguments[1:] if chosen else arguments
+    if any(argument.split("=")[0] == "--sweep" for argument in rest):
+        sweep.main(rest, chosen, default)
+        return
 
     def start(
         config: Annotated[TrainConfig, tyro.conf.OmitArgPrefixes] = default,
@@ -41,7 +44,8 @@ def main(arguments: list[str]) -> None:
 
     start.__doc__ = f"""Meta-train a learner.
 
-    Usage: firststep train [RECIPE] [flags]   or   firststep train --resume RUN
+    Usage: firststep train [RECIPE] [flags]   or   firststep train --resume RUN   or many runs at once:
+    firststep train [RECIPE] [flags] --sweep method=maml,meta-sgd seed=0,1,2   (--sweep --help explains)
 
     A recipe sets the flags' defaults, shown below. Recipes: {_recipes()}
 

@@ -19,6 +19,14 @@ from firststep.training.files import replacing
 # Okabe and Ito's palette, and a marker each, so that grey print works too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
+# What all pictures share: light frames and grids that leave the eye to the data.
+LOOK: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+}
+RESOLUTION = 200
 Metrics = list[dict[str, Any]]
 
 
@@ -40,11 +48,16 @@ def accuracy_over_steps(axes: Axes, evaluations: Sequence[Evaluation]) -> None:
         m = evaluation.measurement
         axes.errorbar(m.steps, 100 * m.mean(), 100 * m.half_width(), label=label, capsize=2, **style(index))
         positions = sorted({*positions, *m.steps})
-    if positions[-1] > 10:  # beyond the horizon: equal room for 0..5 and 5..100
-        axes.set_xscale("symlog", linthresh=5)
-    axes.set_xticks(positions, [str(step) for step in positions])
-    axes.minorticks_off()
+    step_axis(axes, positions)
     axes.set(xlabel="inner steps", ylabel="test accuracy (%)", title="Accuracy over adaptation steps")
+
+
+def step_axis(axes: Axes, steps: Sequence[int]) -> None:
+    """A tick at each step (ascending); beyond the horizon, equal room for 0..5 and 5..100."""
+    if steps[-1] > 10:
+        axes.set_xscale("symlog", linthresh=5)
+    axes.set_xticks(steps, [str(step) for step in steps])
+    axes.minorticks_off()
 
 
 def first_step_during_training(axes: Axes, runs: Sequence[tuple[str, Metrics]]) -> None:
@@ -80,8 +93,7 @@ def comparison_figure(evaluations: Sequence[Evaluation], metrics: Sequence[Metri
         if entries
     ]
     columns = 3 if labelled else 1
-    with mpl.rc_context({"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-                         "grid.alpha": 0.3, "font.size": 9}):  # fmt: skip
+    with mpl.rc_context({**LOOK, "font.size": 9}):
         figure = Figure(figsize=(4.2 * columns, 3.6), layout="constrained")
         axes = figure.subplots(1, columns, squeeze=False)[0]
         accuracy_over_steps(axes[0], evaluations)
@@ -92,15 +104,28 @@ def comparison_figure(evaluations: Sequence[Evaluation], metrics: Sequence[Metri
     return figure
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """PNG, SVG or PDF by the ending; written whole or not at all."""
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=160)
+def save_figure(figure: Figure, path: Path, about: str = "") -> None:
+    """PNG, SVG or PDF by the ending; written whole or not at all, and the same bytes for the same figure.
+
+    ``about`` is kept inside the file, as its description.
+    """
+    kind = path.suffix.lstrip(".") or "png"
+    undated: dict[str, dict[str, str | None]] = {
+        "png": {"Software": None},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }
+    if about:
+        key = "Subject" if kind == "pdf" else "Description"
+        undated = {name: {**facts, key: about} for name, facts in undated.items()}
+    # The parts of an SVG have names; the salt makes them repeatable.
+    with mpl.rc_context({"svg.hashsalt": "firststep"}), replacing(path) as temporary:
+        figure.savefig(temporary, format=kind, dpi=RESOLUTION, metadata=undated.get(kind))
 
 
 def embedded(figure: Figure) -> str:
     """The figure as an <img> that needs no other file."""
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=160)
+    figure.savefig(content, format="png", dpi=RESOLUTION)
     encoded = base64.b64encode(content.getvalue()).decode()
     return f'<img alt="figure" src="data:image/png;base64,{encoded}">'

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from importlib.resources import files
+
+from firststep.paper.numbers import published
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,16 +25,4 @@ class PublishedMethod:
 
 def published_methods() -> list[PublishedMethod]:
     """All rows, in the paper's order."""
-    text = files("firststep.paper").joinpath("preconditioners.csv").read_text(encoding="utf-8")
-    return [
-        PublishedMethod(
-            method=row["method"],
-            backbone=row["backbone"].lower(),
-            filters=int(row["filters"]),
-            accuracy=float(row["accuracy"]),
-            ci95=float(row["ci95"]),
-            total_parameters=int(row["total_parameters"]),
-            backbone_parameters=int(row["backbone_parameters"]),
-        )
-        for row in csv.DictReader(text.splitlines())
-    ]
+    return [PublishedMethod(**row) for row in published("preconditioners").to_dict("records")]

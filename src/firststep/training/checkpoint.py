@@ -71,6 +71,17 @@ def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
         raise FirststepError(f"{path} is damaged ({error}); use another checkpoint of the run") from None
 
 
+def saved_update(path: Path) -> int:
+    """The meta-update that a checkpoint is from, without reading its tensors; 0 if there is none."""
+    if not path.is_file():
+        return 0
+    try:
+        with safe_open(path, framework="pt") as file:
+            return int(json.loads((file.metadata() or {})[FORMAT])["update"])
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
+        raise FirststepError(f"{path} is damaged ({error})") from None
+
+
 def check_fits(path: Path, expected: Params, found: Params, what: str) -> None:
     """A checkpoint of another architecture is named as such, with the first difference."""
     for name in sorted(expected.keys() | found.keys()):

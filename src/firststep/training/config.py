@@ -14,6 +14,15 @@ from firststep.errors import FirststepError
 from firststep.metagradient import CONDITIONING_LOSSES, ENGINES, Conditioning
 from firststep.rules import METHODS
 
+CHOICES: dict[str, tuple[str, ...]] = {
+    "data": tuple(DATASETS),
+    "backbone": tuple(BACKBONES),
+    "method": tuple(METHODS),
+    "conditioning": ("none", *CONDITIONING_LOSSES),
+    "engine": ENGINES,
+}
+"""What the fields with a fixed set of values may be."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
@@ -99,14 +108,7 @@ class TrainConfig:
     """CPU threads; 0 leaves PyTorch's choice, or each process of torchrun an equal share of the cores."""
 
     def __post_init__(self) -> None:
-        choices = {
-            "data": DATASETS,
-            "backbone": tuple(BACKBONES),
-            "method": tuple(METHODS),
-            "conditioning": ("none", *CONDITIONING_LOSSES),
-            "engine": ENGINES,
-        }
-        for option, allowed in choices.items():
+        for option, allowed in CHOICES.items():
             value = getattr(self, option)
             if value not in allowed:
                 raise FirststepError(f"{flag(option)} {value} is unknown; choose from {', '.join(allowed)}")

@@ -23,6 +23,7 @@ from firststep.training.interrupt import StopRequest, stop_requests
 from firststep.training.metrics import MetricsLog
 from firststep.training.report import BatchReport
 from firststep.training.run import Run
+from firststep.training.sessions import timed
 from firststep.training.setup import (
     Setup,
     choose_device,
@@ -96,6 +97,8 @@ def train(
     episodes = training_episodes(chosen, opened), validation_episodes(chosen, opened)
     with ExitStack() as held:
         saved = ranks.lead(lambda: claim_folder(run, chosen, opened, is_new, held))
+        if ranks.leader:
+            held.enter_context(timed(run.folder, chosen.device))
         state = State(setup)
         if saved is not None:
             state.restore(saved, run.checkpoint_path("last"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -11,16 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
+from filelock import AcquireReturnProxy, FileLock, Timeout
 
-import firststep
 from firststep.data import Dataset
 from firststep.errors import FirststepError
 from firststep.training.checkpoint import Checkpoint, load_checkpoint
 from firststep.training.config import TrainConfig
 from firststep.training.files import read_json, write_json, write_text
+from firststep.training.origin import origin
 
 BUILTIN = "builtin:"
+
+
+class RunTaken(FirststepError):
+    """Another process has made this run, or is training it."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Run:
     def create(self, config: TrainConfig, data: Dataset) -> None:
         """Make the folder of a new run; one that exists is never touched."""
         if self.record_path.exists():
-            raise FirststepError(
+            raise RunTaken(
                 f"{self.folder} already holds a run; go on with `firststep train --resume {self.folder}`, "
                 "or choose another folder with --out"
             )
@@ -101,10 +104,7 @@ class Run:
                 "config": config.to_json(),
                 "data_fingerprint": data.fingerprint,
                 "preprocessing": data.preprocessing.describe(),
-                "firststep": firststep.__version__,
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-                "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
+                **origin(config.device),
             },
         )
 
@@ -112,14 +112,12 @@ class Run:
         """Go on with another configuration from here."""
         write_json(self.record_path, {**self.record, "config": config.to_json()})
 
-    def lock(self) -> FileLock:
+    def lock(self) -> AcquireReturnProxy:
         """Held while a process trains here; the system lets go of it when the process dies."""
-        lock = FileLock(self.folder / ".lock")
         try:
-            lock.acquire(timeout=0)
+            return FileLock(self.folder / ".lock").acquire(timeout=0)
         except Timeout:
-            raise FirststepError(f"another process is training in {self.folder}") from None
-        return lock
+            raise RunTaken(f"another process is training in {self.folder}") from None
 
 
 def open_run(where: str | Path) -> Run:

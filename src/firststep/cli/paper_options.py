@@ -1,0 +1,38 @@
+"""What the commands of ``firststep paper`` share: which experiments, at what scale, on which data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from firststep.errors import FirststepError
+from firststep.paper.changes import Changes
+from firststep.paper.experiment import Experiment
+from firststep.paper.experiments import EXPERIMENTS, experiment
+from firststep.paper.scale import Scale
+from firststep.paper.setting import Setting, parse_data
+
+Names = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME ...")]
+ScaleName = Literal["paper", "laptop", "smoke"]
+Data = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME[=PATH] ...")]
+Overrides = Annotated[Changes, tyro.conf.OmitArgPrefixes]
+Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
+
+RUNS = Path("runs/paper")
+RESULTS = Path("results")
+
+
+def chosen(names: tuple[str, ...]) -> list[Experiment]:
+    """The experiments of these names, each once; ``all`` is every one."""
+    if not names:
+        raise FirststepError("name an experiment, or all; `firststep paper list` has them")
+    wanted = EXPERIMENTS if "all" in names else dict.fromkeys(names)
+    return [experiment(name) for name in wanted]
+
+
+def setting_of(scale: str, data: tuple[str, ...], partial: bool, overrides: Changes) -> Setting:
+    return Setting(Scale(scale, overrides), parse_data(data, scale), partial)

@@ -1,0 +1,81 @@
+"""``firststep train --sweep``: the same training for every combination of some settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.table import Table
+
+from firststep.cli.executors import ExecutorName, choose_executor
+from firststep.cli.fleet_view import fleet_view
+from firststep.cli.tables import console
+from firststep.errors import FirststepError
+from firststep.fleet import Executor, Job, run_fleet
+from firststep.fleet.job import ANYWHERE
+from firststep.training import TrainConfig
+from firststep.training.sweep import parse_sweep, product_of
+
+
+def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None:
+    def start(
+        sweep: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FIELD=VALUE,VALUE ...")],
+        config: Annotated[TrainConfig, tyro.conf.OmitArgPrefixes] = default,
+        out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+        executor: ExecutorName = "local",
+        address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
+        at_once: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    ) -> None:
+        """Meta-train every combination of some settings; run again, it goes on with what is missing.
+
+        Args:
+            sweep: What varies: flags of a training without dashes, such as method=maml,meta-sgd seed=0,1,2.
+            config: What all have in common.
+            out: Folder of the runs; made from the settings, under runs/, if left out.
+            executor: local: as many at once as this machine's cores and memory allow; ray: on a Ray cluster.
+            address: Of the Ray cluster; auto for one that runs on this machine.
+            at_once: At most so many at once (local).
+        """
+        _sweep(sweep, config, out, choose_executor(executor, address, at_once))
+
+    tyro.cli(start, prog=f"firststep train{f' {recipe}' if recipe else ''}", args=arguments,
+             config=(tyro.conf.FlagCreatePairsOff,))  # fmt: skip
+
+
+def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, executor: Executor) -> None:
+    varied = parse_sweep(sweep)
+    runs = product_of(config, varied)
+    folder = out or default_folder(config, tuple(varied))
+    jobs = [Job(name=name, config=each, folder=folder / name) for name, each in runs.items()]
+    with fleet_view(len(jobs)) as watch:
+        failed = run_fleet(jobs, executor, watch)
+    console().print(_table(jobs, failed))
+    console().print(f"runs: {folder}")
+    if failed:
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise FirststepError(f"{len(failed)} of {len(jobs)} runs failed: {reasons}")
+
+
+def default_folder(config: TrainConfig, varied: tuple[str, ...]) -> Path:
+    """The same exactly when what all runs have in common is: run again, a sweep finds its runs."""
+    common = {k: value for k, value in config.to_json().items() if k not in (*varied, *ANYWHERE)}
+    digest = hashlib.sha256(json.dumps(common, sort_keys=True).encode()).hexdigest()[:8]
+    return Path("runs") / f"sweep-{config.data}-{config.ways}way-{config.shots}shot-{digest}"
+
+
+def _table(jobs: list[Job], failed: dict[str, str]) -> Table:
+    table = Table("run", "best validation accuracy %", "at update", title="sweep")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for job in jobs:
+        metrics = [] if job.name in failed else job.run.metrics()
+        if not metrics:
+            table.add_row(job.name, "failed", "–")
+            continue
+        best = max(metrics, key=lambda entry: entry["validation_accuracy"][-1])
+        accuracy, width = best["validation_accuracy"][-1], best["validation_half_width"][-1]
+        table.add_row(job.name, f"{100 * accuracy:.1f} ± {100 * width:.1f}", str(best["update"]))
+    return table

@@ -1,0 +1,162 @@
+"""What a run takes, measured on this machine: one real task of its form, in a process of its own.
+
+Time is that of one task's meta-gradient and of one inner step as tests take it; memory is the process's peak.
+Runs that are compiled are measured without: compiling takes a minute or more and makes the rest faster.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+from firststep.data.registry import entry
+from firststep.evaluation.measure import measure_task
+from firststep.fleet import Job
+from firststep.metagradient import MetaGradient
+from firststep.task import Task
+from firststep.training import TrainConfig
+from firststep.training.checkpoint import saved_update
+from firststep.training.setup import Setup, set_up
+
+LIMIT = 90.0
+"""Seconds after which a measurement is given up."""
+WARM_UP_UNDER = 2.0
+"""Seconds: a first task that is quicker is mostly preparation, so a second one is timed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    task: float
+    """Seconds of one task's meta-gradient."""
+    step: float
+    """Seconds of one inner step with its test."""
+    all_step: float
+    """Seconds of one condition number of all parameters; 0 where it is not measured."""
+    memory: int
+    """Bytes: the peak of the process, or of the GPU's memory."""
+
+    def seconds(self, job: Job) -> float:
+        """What is left of a job, validations and tests included."""
+        c = job.config
+        left = c.total_updates - saved_update(job.run.checkpoint_path("last"))
+        validations = left / c.validate_every
+        steps = validations * (c.validation_episodes + c.meta_batch) * c.steps
+        steps += sum(max(t.options["steps"]) * t.options["episodes"] for t in job.missing_tests())
+        of_all = validations / c.all_every * 2 * c.meta_batch * c.steps if c.all_every else 0.0
+        return left * c.meta_batch * self.task + steps * self.step + of_all * self.all_step
+
+
+def shape(config: TrainConfig) -> TrainConfig:
+    """Equal for configurations that cost the same: all else is set to one value."""
+    same = TrainConfig(data="glyphs" if entry(config.data).channels == 1 else "mini-imagenet")
+    return replace(
+        same,
+        image_size=config.image_size or entry(config.data).image_size,
+        **{name: getattr(config, name) for name in (
+            "ways", "shots", "queries", "backbone", "filters", "method", "steps", "conditioning", "subset",
+            "device", "engine", "threads",
+        )},
+        all_every=min(1, config.all_every),
+    )  # fmt: skip
+
+
+def measure(config: TrainConfig) -> Cost:
+    """In this process, whose peak memory then counts."""
+    channels = entry(config.data).channels
+    setup = set_up(config, image_size=config.image_size or entry(config.data).image_size, channels=channels)
+    params, own = setup.initial()
+    task = _task(setup, channels)
+    engine = MetaGradient(
+        setup.learner, setup.method.rule, steps=config.steps, conditioning=config.term, engine=config.engine
+    )
+    weights = setup.method.query_weights(0, 1, config.steps)
+
+    def gradient() -> object:
+        return engine(params, own, [task], query_weights=weights)
+
+    def adapt(steps: range, subset: str) -> Callable[[], object]:
+        rule = setup.method.rule
+        return lambda: measure_task(setup.learner, rule, params, own, task, steps=steps, subset=subset)
+
+    return Cost(
+        task=_timed(gradient),
+        step=_timed(adapt(range(config.steps + 1), "cls")) / config.steps,
+        all_step=_timed(adapt(range(1), "all")) if config.all_every else 0.0,
+        memory=_peak(setup.device),
+    )
+
+
+def _task(setup: Setup, channels: int) -> Task:
+    c = setup.config
+    parts = []
+    for pictures in (c.shots, c.queries):
+        size = (c.ways * pictures, channels, c.image_size, c.image_size)
+        parts += [torch.rand(size), torch.arange(c.ways).repeat_interleave(pictures)]  # type: ignore[arg-type]
+    return Task(*parts).to(setup.device)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    for _ in range(2):
+        start = time.monotonic()
+        work()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        seconds = time.monotonic() - start
+        if seconds > WARM_UP_UNDER:
+            break
+    return seconds
+
+
+def _peak(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    status = Path("/proc/self/status")
+    if status.is_file():  # getrusage's peak may be that of the process before its exec
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def measure_apart(config: TrainConfig) -> Cost | str:
+    """:func:`measure` in a fresh process; in words why not, where it failed or took too long."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(config, sender), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(LIMIT):
+            return f"one task takes more than {LIMIT:.0f} s here"
+        return receiver.recv()
+    except EOFError:
+        process.join()
+        return f"the process that measured it died (exit code {process.exitcode})"
+    finally:
+        process.kill()
+        process.join()
+
+
+def _send(config: TrainConfig, sender: Connection) -> None:
+    try:
+        sender.send(measure(config))
+    except Exception as error:
+        sender.send(f"{type(error).__name__}: {error}")
+
+
+def measure_jobs(jobs: list[Job], watch: Callable[[str, int, int], None]) -> dict[str, Cost | str]:
+    """Job's name → its cost; every distinct form is measured once."""
+    forms = {job.name: shape(job.config) for job in jobs}
+    distinct = list(dict.fromkeys(forms.values()))
+    costs: dict[TrainConfig, Cost | str] = {}
+    for number, form in enumerate(distinct):
+        watch("measuring one task of each form of run", number, len(distinct))
+        costs[form] = measure_apart(form)
+    return {name: costs[form] for name, form in forms.items()}

@@ -1,0 +1,104 @@
+"""Figure 1: descent at a high and at a low condition number; the first two steps of each network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from firststep.paper.figures.descent import best_rate, draw_descent, valley
+from firststep.paper.figures.frames import curves
+from firststep.paper.figures.look import finish, in_print, page, say_nothing
+from firststep.paper.figures.panels import METHOD_NAMES, NO_RESULTS, label
+from firststep.paper.figures.records import Curve, Setting, depth, in_order
+from firststep.paper.figures.styles import line_style
+
+HIGH, LOW = 10.0, 2.0
+STEPS = (1, 2)
+STRIDE = 0.16
+"""From the first step of a series to its second; networks are 1 apart."""
+PLACES = {
+    ("maml", "ours"): -0.3,
+    ("maml", "paper"): -0.22,
+    ("conditioned", "ours"): 0.06,
+    ("conditioned", "paper"): 0.14,
+}
+"""Where each series begins in the column of a network."""
+
+
+@in_print
+def figure1(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
+    """Left the two descents; right accuracies after one and two steps, a panel for each dataset and task."""
+    found = [curve for curve in curves(accuracies) if _is_default(curve)]
+    # Networks stand side by side within a panel, so they are no part of what a panel shows.
+    settings = in_order(curve.setting._replace(backbone="") for curve in found)
+    columns = 1 if len(settings) < 2 else 2
+    rows = max(1, -(-len(settings) // columns))
+    figure = page(max(3.9, 2.0 * rows))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[1, 2.3])[0]
+    high, low, *unused = left.subplots(max(rows, 2), 1)
+    draw_descent(high, HIGH, is_good=False)
+    draw_descent(low, LOW, is_good=True)
+    grid = right.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    gaps = []
+    for axes, setting in zip(grid, settings, strict=False):
+        own = [curve for curve in found if curve.setting._replace(backbone="") == setting]
+        gaps += _first_steps(axes, own, setting)
+        axes.set(title=str(setting), ylabel="test accuracy (%)", xlabel="network (step 1, then step 2)")
+    if settings:
+        grid[0].set_ylim(bottom=0)
+        unused += list(grid[len(settings) :])
+    else:
+        say_nothing(grid[0])
+        grid[0].set(ylabel="test accuracy (%)", xlabel="network (step 1, then step 2)")
+    for axes in unused:
+        axes.set_axis_off()
+    rates = " and ".join(f"{best_rate(valley(kappa)):.2g} at κ = {kappa:g}" for kappa in (HIGH, LOW))
+    left_note = f"Left: gradient descent on ½ xᵀAx at the best fixed step size, 2/(λmax + λmin): {rates}."
+    has_results = any(curve.is_ours and curve.present for curve in found)
+    return finish(figure, scale, f"{note} {left_note}".strip(), gaps if has_results else [NO_RESULTS])
+
+
+def _is_default(curve: Curve) -> bool:
+    """MAML, and conditioning as the paper does it by default: of the classifier."""
+    return curve.method == "maml" or (curve.method == "conditioned" and curve.subset in ("", "cls"))
+
+
+def _first_steps(axes: Axes, found: Sequence[Curve], setting: Setting) -> list[str]:
+    """A short line from step 1 to step 2 for every network, method and source; says what is missing."""
+    networks = sorted({curve.setting.backbone for curve in found}, key=lambda name: (depth(name), name))
+    gaps = [] if any(curve.is_ours for curve in found) else [f"{setting} (not tested here)"]
+    for position, network in enumerate(networks):
+        for (method, source), place in PLACES.items():
+            at = position + place + np.array([0, STRIDE])
+            own = [c for c in found if (c.setting.backbone, c.method, c.source) == (network, method, source)]
+            for curve in own:
+                values, widths = np.array([curve.at(step) for step in STEPS]).T
+                style = line_style(method, curve.is_ours) | {"linestyle": "-" if curve.is_ours else ":"}
+                text = label(method, curve, curve.setting)
+                axes.errorbar(at, values, widths, label=text, elinewidth=0.8, **style)
+            there = {step for curve in own for step in curve.present}
+            absent = [index for index, step in enumerate(STEPS) if step not in there]
+            if source == "ours" and absent and any(curve.is_ours for curve in found):
+                _cross(axes, at[absent])
+                after = " and ".join(str(STEPS[index]) for index in absent)
+                where = setting._replace(backbone=network)
+                gaps.append(f"{METHOD_NAMES[method]} on {where} after step {after}")
+    axes.set_xticks(range(len(networks)), [name.replace("Net", "Net\n") for name in networks])
+    axes.set_xlim(-0.5, len(networks) - 0.5)
+    axes.grid(visible=False, axis="x")
+    if setting.ways:
+        axes.axhline(
+            100 / setting.ways, label="chance", color="#555555", linewidth=0.8, linestyle=(0, (1, 2))
+        )
+    return gaps
+
+
+def _cross(axes: Axes, positions: np.ndarray) -> None:
+    """At the bottom, where a number is missing."""
+    heights = np.full(len(positions), 0.03)
+    transform = axes.get_xaxis_transform()
+    axes.plot(positions, heights, "x", color="#555555", markersize=4, transform=transform, label="missing")

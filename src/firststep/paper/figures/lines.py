@@ -1,0 +1,87 @@
+"""Curves on axes: accuracy over steps, and what is logged during training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from firststep.evaluation.figures import step_axis
+from firststep.paper.figures.look import log_axis, plain_number, say_nothing
+from firststep.paper.figures.records import Curve, Log
+from firststep.paper.figures.styles import line_style
+
+MANY = 200
+"""A line of more numbers than this is too restless to be read."""
+WINDOW = 25
+"""Numbers in the running median of such a line."""
+
+
+def over_steps(axes: Axes, curves: Sequence[Curve], names: Sequence[str], labels: Sequence[str]) -> None:
+    """Test accuracy after each step: runs with their 95 % interval as a band, the paper's with bars."""
+    for name, text, curve in zip(names, labels, curves, strict=True):
+        if not curve.present:
+            continue
+        style = line_style(name, curve.is_ours, names)
+        if curve.is_ours:
+            axes.plot(curve.steps, curve.accuracy, label=text, **style)
+            low, high = curve.accuracy - curve.ci95, curve.accuracy + curve.ci95
+            axes.fill_between(curve.steps, low, high, color=style["color"], alpha=0.2, linewidth=0)
+        else:
+            axes.errorbar(
+                curve.steps, curve.accuracy, curve.ci95, label=text, capsize=1.5, elinewidth=0.8, **style
+            )
+    steps = sorted({step for curve in curves for step in curve.present})
+    if steps:
+        step_axis(axes, steps)
+    else:
+        say_nothing(axes)
+    axes.set(xlabel="inner steps", ylabel="test accuracy (%)")
+
+
+def during_training(
+    axes: Axes,
+    logs: Sequence[Log],
+    names: Sequence[str],
+    labels: Sequence[str],
+    *,
+    split: str = "validation",
+    quantity: str,
+    index: int,
+) -> None:
+    """One quantity at one step or stage along the meta-training; condition numbers on a log axis."""
+    for position, (name, text, log) in enumerate(zip(names, labels, logs, strict=True)):
+        training_line(axes, log.line(split, quantity, index), text, line_style(name, True, names), position)
+    is_accuracy = quantity == "accuracy"
+    axes.set(ylabel=f"{split} accuracy (%)" if is_accuracy else "condition number κ")
+    if axes.lines and not is_accuracy:
+        log_axis(axes, "y", plain_number)
+    elif not axes.lines:
+        say_nothing(axes)
+        axes.set(xlabel="meta-updates")
+
+
+def training_line(
+    axes: Axes, line: tuple[np.ndarray, np.ndarray], text: str, style: dict[str, Any], position: int
+) -> None:
+    """One line along the meta-training; a restless one faintly, under its running median."""
+    updates, values = line
+    if not np.isfinite(values).any():
+        return
+    axes.set(xlabel="meta-updates")
+    if len(values) > MANY:
+        axes.plot(updates, values, color=style["color"], linewidth=0.5, alpha=0.35)
+        values = running_median(values, WINDOW)
+        axes.set(xlabel=f"meta-updates\n(bold: median of {WINDOW})")
+    # Few marks, and not above one another: the line is the data, the mark tells whose it is.
+    every = max(1, len(updates) // 6)
+    axes.plot(updates, values, label=text, markevery=(position * every // 3 % every, every), **style)
+
+
+def running_median(values: np.ndarray, window: int) -> np.ndarray:
+    """Over a centred window that is cut at the ends; gaps are left out of it, and stay gaps."""
+    medians = pd.Series(values).rolling(window, center=True, min_periods=1).median().to_numpy()
+    return np.where(np.isfinite(values), medians, np.nan)

@@ -1,0 +1,110 @@
+"""Which curves share a panel: those of one setting, and the paper's numbers beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from firststep.paper.figures.records import Curve, Log, Setting, in_order
+
+Named = Callable[[Sequence[Curve | Log]], list[str]]
+"""What tells the curves or logs of a panel apart."""
+NO_RESULTS = "all test results of runs here"
+METHOD_NAMES = {"maml": "MAML", "conditioned": "conditioned"}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Everything there is to draw of one setting."""
+
+    setting: Setting
+    curves: list[Curve]
+    """Ours, and the paper's beside them."""
+    logs: list[Log]
+
+
+def panels(curves: Sequence[Curve], logs: Sequence[Log] = ()) -> list[Panel]:
+    """A panel for every setting that was run here; the paper's other settings get one of their own."""
+    paper = [curve for curve in curves if not curve.is_ours]
+    printed = {curve.setting for curve in paper}
+    here = in_order([c.setting for c in curves if c.is_ours] + [log.setting for log in logs])
+    beside = {setting: _beside(setting, printed) for setting in here}
+    found = []
+    for setting in [*here, *in_order(s for s in (c.setting for c in paper) if s not in beside.values())]:
+        own = [curve for curve in curves if curve.is_ours and curve.setting == setting]
+        theirs = [curve for curve in paper if curve.setting == beside.get(setting, setting)]
+        found.append(Panel(setting, own + theirs, [log for log in logs if log.setting == setting]))
+    return found
+
+
+def _beside(setting: Setting, printed: set[Setting]) -> Setting | None:
+    """The paper's setting to compare with: the same one, or else the only one with the same task.
+
+    Where several would do, none is chosen: they would crowd a panel and none of them is the like of ours.
+    """
+    agreements: list[Callable[[Setting], bool]] = [
+        lambda other: other == setting,
+        lambda other: other[1:] == setting[1:],
+        lambda other: other[2:] == setting[2:],
+    ]
+    for agrees in agreements:
+        found = [other for other in printed if agrees(other)]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def method_names(items: Sequence[Curve | Log]) -> list[str]:
+    """The method of each, or its row where a panel has several of one method from one source."""
+    keys = [(getattr(item, "source", "ours"), item.method) for item in items]
+    often = Counter(keys)
+    return [
+        item.method if often[key] == 1 or not item.row else item.row
+        for key, item in zip(keys, items, strict=True)
+    ]
+
+
+def subset_names(items: Sequence[Curve | Log]) -> list[str]:
+    """The parameters that each constrains; plain MAML constrains none."""
+    return ["none" if item.method == "maml" else item.subset or "cls" for item in items]
+
+
+def label(name: str, item: Curve | Log, setting: Setting) -> str:
+    """As the legend says it: whose number it is, and of what unless the panel's setting says so."""
+    who = "run here" if isinstance(item, Log) or item.is_ours else "paper"
+    of = "" if item.setting[:2] == setting[:2] else f": {item.setting.dataset}, {item.setting.backbone}"
+    return f"{METHOD_NAMES.get(name, name)} ({who}{of})"
+
+
+def missing(shown: Sequence[Panel], named: Named) -> list[str]:
+    """Accuracies that a reader would look for and not find: whole models, and gaps in their steps."""
+    if not any(curve.is_ours and curve.present for panel in shown for curve in panel.curves):
+        return [NO_RESULTS]
+    gaps = []
+    for panel in shown:
+        ours = [curve for curve in panel.curves if curve.is_ours]
+        steps = {int(step) for curve in ours for step in curve.steps}
+        there: dict[str, set[int]] = {name: set() for name in [*named(panel.curves), *named(panel.logs)]}
+        for name, curve in zip(named(ours), ours, strict=True):
+            there[name] |= curve.present
+        if not any(there.values()):
+            gaps.append(f"{panel.setting} (not tested here)")
+            continue
+        for name, present in there.items():
+            what = f"{METHOD_NAMES.get(name, name)} on {panel.setting}"
+            if not present:
+                gaps.append(what)
+            elif steps - present:
+                gaps.append(f"{what} after {', '.join(map(str, sorted(steps - present)))} steps")
+    return gaps
+
+
+def missing_logs(shown: Sequence[Panel], named: Named) -> list[str]:
+    """Models that have accuracies but no log of their training."""
+    return [
+        f"training log of {METHOD_NAMES.get(name, name)} on {panel.setting}"
+        for panel in shown
+        for name in dict.fromkeys(named([curve for curve in panel.curves if curve.is_ours]))
+        if name not in named(panel.logs)
+    ]

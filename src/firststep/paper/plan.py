@@ -1,0 +1,84 @@
+"""The plan: the runs that experiments need, each once, whoever asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from firststep.errors import FirststepError
+from firststep.fleet import Job, Test
+from firststep.fleet.job import ANYWHERE
+from firststep.paper.experiment import Experiment
+from firststep.paper.setting import Setting
+from firststep.training import TrainConfig
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run, and the rows that it serves."""
+
+    job: Job
+    serves: tuple[tuple[str, str], ...]
+    """(experiment, label of its row)"""
+
+    @property
+    def experiments(self) -> list[str]:
+        return list(dict.fromkeys(name for name, _ in self.serves))
+
+    @property
+    def state(self) -> str:
+        """done, to be tested, cut (begun, goes on) or to do."""
+        if self.job.is_done():
+            return "done"
+        if self.job.is_trained():
+            return "to be tested"
+        return "cut" if self.job.run.record_path.is_file() else "to do"
+
+
+def run_name(config: TrainConfig) -> str:
+    """A folder name that is the same exactly when what is computed is."""
+    facts = {key: value for key, value in config.to_json().items() if key not in ANYWHERE}
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:10]
+    term = "none"
+    if config.term is not None:
+        term = config.conditioning if config.subset == "cls" else f"{config.conditioning}-{config.subset}"
+    return (
+        f"{config.data}-{config.backbone}-{config.method}-{term}-{config.ways}way-{config.shots}shot-{digest}"
+    )
+
+
+def plan(
+    experiments: Sequence[Experiment], setting: Setting, runs: Path, only: Sequence[str] = ()
+) -> list[Planned]:
+    """Every run that the experiments need, in their order; a run that several need has the tests of all.
+
+    Args:
+        experiments: what is asked for.
+        setting: how it is run here.
+        runs: folder of the runs' folders.
+        only: if any, only rows that have one of these words in their label or in the name of their run.
+    """
+    configs: dict[str, TrainConfig] = {}
+    tests: dict[str, dict[str, Test]] = {}
+    serves: dict[str, list[tuple[str, str]]] = {}
+    for experiment in experiments:
+        setting.require_data(experiment)
+        for row in setting.rows(experiment):
+            name = run_name(row.config)
+            if only and not any(word in row.label or word in name for word in only):
+                continue
+            configs[name] = row.config
+            tests.setdefault(name, {}).update({test.name: test for test in row.tests})
+            serves.setdefault(name, []).append((experiment.name, row.label))
+    if not configs:
+        raise FirststepError(f"--only {' '.join(only)}: no row or run has that in its name")
+    return [
+        Planned(
+            Job(name=name, config=config, folder=runs / name, tests=tuple(tests[name].values())),
+            tuple(serves[name]),
+        )
+        for name, config in configs.items()
+    ]

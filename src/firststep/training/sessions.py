@@ -1,0 +1,57 @@
+"""How long a run was trained: a session for each process that worked on it.
+
+In a file of its own, because all else in a run's folder is the same whether it was interrupted or not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firststep.training.files import read_json, write_json
+from firststep.training.origin import hardware
+
+FILE = "sessions.json"
+
+
+@dataclass(frozen=True)
+class TrainingTime:
+    seconds: float
+    sessions: int
+    killed: int
+    """Sessions that ended without a word, whose time is not known."""
+
+    def __str__(self) -> str:
+        text = f"{self.seconds:.0f} s" if self.seconds < 600 else f"{self.seconds / 3600:.1f} h"
+        return f"at least {text}" if self.killed else text
+
+
+@contextmanager
+def timed(folder: Path, device: str) -> Iterator[None]:
+    """Notes that a session began, and at its end how long it was."""
+    path = folder / FILE
+    before = _sessions(path)
+    session: dict[str, Any] = {"machine": hardware(device), "seconds": None}
+    write_json(path, [*before, session])
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        write_json(path, [*before, {**session, "seconds": round(time.monotonic() - start, 1)}])
+
+
+def training_time(folder: Path) -> TrainingTime | None:
+    """None for a run that kept no account."""
+    sessions = _sessions(folder / FILE)
+    if not sessions:
+        return None
+    known = [session["seconds"] for session in sessions if session["seconds"] is not None]
+    return TrainingTime(sum(known), len(sessions), len(sessions) - len(known))
+
+
+def _sessions(path: Path) -> list[dict[str, Any]]:
+    return read_json(path) if path.is_file() else []

@@ -1,0 +1,107 @@
+"""A fleet on this machine: skips, resumes, survives failures and deaths, shares with other planners."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from firststep import FirststepError
+from firststep.evaluation.evaluate import load_evaluation
+from firststep.fleet import Job, LocalExecutor, Report, run_fleet
+from firststep.training import train
+from fleet_planner import jobs_of
+from runs import TINY, same_run, tiny_run
+
+PLANNER = [sys.executable, str(Path(__file__).parents[1] / "fleet_planner.py")]
+
+
+def test_a_failure_is_named_and_survived_and_what_is_done_is_skipped(tmp_path: Path) -> None:
+    good = jobs_of(tmp_path, 2, 1)[0]
+    diverges = Job(
+        name="bad", config=replace(TINY, outer_rate=1e30, updates=30, seed=9), folder=tmp_path / "bad"
+    )
+    impossible = Job(
+        name="impossible",
+        config=replace(TINY, backbone="resnet10", filters=None),
+        folder=tmp_path / "none",
+    )
+    tiny_run(tmp_path / "other", updates=1)
+    other = Job(name="other", config=TINY, folder=tmp_path / "other")
+    seen: list[Report] = []
+    failed = run_fleet([diverges, impossible, good, other], watch=seen.append)
+    assert list(failed) == ["impossible", "other", "bad"]
+    assert "loss is not finite" in failed["bad"]
+    assert "image_size must be at least 32" in failed["impossible"]
+    assert "holds a run with updates 1, not 4" in failed["other"]
+    assert [r.text for r in seen if r.state == "done"] == ["trained"]
+    assert load_evaluation(good.folder / "evaluations/few.json").measurement.steps == (0, 1)
+    seen.clear()
+    assert run_fleet([good], watch=seen.append) == {}
+    assert [r.state for r in seen] == ["was done"]
+
+
+def test_names_and_folders_must_differ(tmp_path: Path) -> None:
+    job = Job(name="a", config=TINY, folder=tmp_path / "a")
+    with pytest.raises(FirststepError, match="two jobs have the name a"):
+        run_fleet([job, replace(job, folder=tmp_path / "b")])
+    with pytest.raises(FirststepError, match="two jobs have the folder"):
+        run_fleet([job, replace(job, name="b")])
+    with pytest.raises(FirststepError, match="--at-once must be at least 1"):
+        LocalExecutor(at_once=0)
+
+
+def test_a_killed_planner_run_again_redoes_nothing_and_ends_the_same(tmp_path: Path) -> None:
+    jobs = jobs_of(tmp_path, 10, 2)
+    planner = subprocess.Popen([*PLANNER, str(tmp_path), "10", "2"], stdout=subprocess.PIPE, text=True)
+    assert planner.stdout is not None
+    for line in planner.stdout:
+        job, state, update = line.split()
+        if job == "run1" and state == "training" and int(update) > 2:
+            break
+    planner.kill()
+    planner.communicate()
+    assert not jobs[1].is_done()
+    before = jobs[0].run.checkpoint_path("last").stat().st_mtime_ns
+    seen: list[Report] = []
+    assert run_fleet(jobs, watch=seen.append) == {}
+    ends = {r.job: (r.state, r.text) for r in seen if r.state in ("done", "was done")}
+    assert ends == {"run0": ("was done", ""), "run1": ("done", "resumed")}
+    assert jobs[0].run.checkpoint_path("last").stat().st_mtime_ns == before
+    same_run(train(jobs[1].config, tmp_path / "whole").folder, jobs[1].folder)
+
+
+def test_two_planners_at_once_train_each_run_once(tmp_path: Path) -> None:
+    command = [*PLANNER, str(tmp_path), "6", "2"]
+    planners = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [planner.communicate(timeout=120)[0].split("\n") for planner in planners]
+    assert [planner.returncode for planner in planners] == [0, 0]
+    for job in jobs_of(tmp_path, 6, 2):
+        assert job.is_done()
+        # Each start of a training opens a new file there.
+        assert len(list((job.folder / "tensorboard").iterdir())) == 1
+        trainers = [any(line.startswith(f"{job.name} training") for line in lines) for lines in said]
+        assert sorted(trainers) == [False, True]
+
+
+def test_a_killed_worker_goes_on_as_often_as_stated(tmp_path: Path) -> None:
+    job = jobs_of(tmp_path, 12, 1)[0]
+    killed: list[int] = []
+
+    def kill_once(report: Report) -> None:
+        if report.state == "training" and report.update >= 3 and not killed:
+            killed.append(report.update)
+            (worker,) = multiprocessing.active_children()
+            worker.kill()
+
+    failed = run_fleet([job], LocalExecutor(retries=0), kill_once)
+    assert "its process was killed" in failed[job.name]
+    assert not job.is_done()
+    killed.clear()
+    assert run_fleet([job], LocalExecutor(retries=1), kill_once) == {}
+    assert killed
+    same_run(train(job.config, tmp_path / "whole").folder, job.folder)

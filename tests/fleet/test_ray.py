@@ -1,0 +1,99 @@
+"""Runs on a real Ray cluster of several nodes on this machine, one of which is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firststep.fleet import Job, RayExecutor, Report, Test, run_fleet
+from firststep.training import train
+from firststep.training.checkpoint import saved_update
+from firststep.training.loop import Interrupted
+from runs import TINY, TINY_FLAGS, same_run
+
+WITHOUT_RAY = """
+import sys
+class NoRay:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "ray":
+            raise ModuleNotFoundError("No module named 'ray'", name="ray")
+sys.meta_path.insert(0, NoRay())
+from firststep.cli import main
+raise SystemExit(main(sys.argv[1:]))
+"""
+
+
+def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
+    """In a Python that cannot find Ray, all else works: only the executor is refused."""
+    flags = ["train", *TINY_FLAGS, "--sweep", "seed=0", "--executor", "ray", "--out", str(tmp_path / "runs")]
+    done = subprocess.run([sys.executable, "-c", WITHOUT_RAY, *flags], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "firststep: the executor ray needs Ray: pip install 'firststep[ray]'\n"
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The driver's node, without CPUs for tasks, and two nodes of one CPU each."""
+    ray = pytest.importorskip("ray", reason="the optional extra ray is not installed")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray starts its own Pythons, which must find this firststep too.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(2):
+        cluster.add_node(num_cpus=1)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+# Ray 2.60 leaves open files and sockets of the processes that it started to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_all_runs_end_as_they_should_though_a_node_dies(
+    cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    configs = [replace(TINY, seed=seed, updates=30, validate_every=5) for seed in range(2)]
+    test = Test(name="few", options={"steps": (0, 1), "episodes": 2})
+    jobs = [
+        Job(name=f"run {config.seed}", config=config, folder=tmp_path / f"{config.seed}", tests=(test,))
+        for config in configs
+    ]
+    seen: list[Report] = []
+    killed: list[Any] = []
+
+    def kill_a_node_when_both_train(report: Report) -> None:
+        seen.append(report)
+        if not killed and {r.job for r in seen if r.state == "training"} == {"run 0", "run 1"}:
+            killed.append(next(iter(cluster.worker_nodes)))
+            cluster.remove_node(killed[0], allow_graceful=False)
+
+    failed = run_fleet(jobs, RayExecutor(address=cluster.address), kill_a_node_when_both_train)
+    assert failed == {}
+    assert killed
+    ends = {r.job: r.text for r in seen if r.state == "done"}
+    assert sorted(ends.values()) == ["resumed", "trained"]  # the one that was on the dead node, and the other
+    assert [r.state for r in seen if r.state == "testing"]
+    for job in jobs:
+        assert job.is_done()
+        same_run(train(job.config, tmp_path / f"here-{job.config.seed}").folder, job.folder)
+    assert "raylet" not in capfd.readouterr().out  # no notices of Ray among our output
+
+    # On the node that is left: Ctrl-C makes the worker save, though no validation is due.
+    endless = replace(TINY, updates=100_000, validate_every=100_000)
+    job = Job(name="endless", config=endless, folder=tmp_path / "endless")
+
+    def interrupt(report: Report) -> None:
+        if report.state == "training":
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="stopped with 0 of 1 runs over; the others are saved"):
+        run_fleet([job], RayExecutor(address=cluster.address), interrupt)
+    assert saved_update(job.run.checkpoint_path("last")) > 0
