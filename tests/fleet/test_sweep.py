@@ -56,10 +56,6 @@ def test_the_product_is_trained_shown_and_then_skipped_and_failures_are_named(
         (["shots=0,1"], "--shots must be at least 1"),
         (["seed=0", "--address", "here:1"], "--address goes with --executor ray"),
         (["seed=0", "--executor", "ray", "--at-once", "2"], "--at-once is for --executor local"),
-        (
-            ["seed=0", "--executor", "ray", "--address", "127.0.0.1:9"],
-            "no Ray cluster can be reached at --addr",
-        ),
         (["seed=0", "--at-once", "0"], "--at-once must be at least 1"),
     ],
 )
