@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from firststep.cli import main
 from firststep.fleet import Job, RayExecutor, Report, Test, run_fleet
 from firststep.training import train
 from firststep.training.checkpoint import saved_update
@@ -36,6 +37,16 @@ def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_RAY, *flags], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "firststep: the executor ray needs Ray: pip install 'firststep[ray]'\n"
+
+
+def test_an_address_where_nobody_listens_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray", reason="the optional extra ray is not installed")
+    address = ["--executor", "ray", "--address", "127.0.0.1:9"]
+    assert main(["train", "--out", str(tmp_path / "runs"), "--sweep", "seed=0", *address]) == 2
+    assert "no Ray cluster can be reached at --address 127.0.0.1:9" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from firststep.cli import main
+from firststep.fleet.capacity import cores
 from firststep.training import open_run
 from firststep.training.checkpoint import saved_update
 from runs import TINY_FLAGS
@@ -56,10 +57,6 @@ def test_the_product_is_trained_shown_and_then_skipped_and_failures_are_named(
         (["shots=0,1"], "--shots must be at least 1"),
         (["seed=0", "--address", "here:1"], "--address goes with --executor ray"),
         (["seed=0", "--executor", "ray", "--at-once", "2"], "--at-once is for --executor local"),
-        (
-            ["seed=0", "--executor", "ray", "--address", "127.0.0.1:9"],
-            "no Ray cluster can be reached at --addr",
-        ),
         (["seed=0", "--at-once", "0"], "--at-once must be at least 1"),
     ],
 )
@@ -82,7 +79,7 @@ def test_ctrl_c_saves_every_run_and_says_how_to_go_on(tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     training = 0
-    while training < min(2, len(os.sched_getaffinity(0))):
+    while training < min(2, cores()):
         training += "training" in process.stderr.readline()
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)

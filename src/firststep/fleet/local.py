@@ -33,7 +33,7 @@ class LocalExecutor:
         planner = _Planner(self, jobs, tell)
         try:
             planner.run()
-        except KeyboardInterrupt:
+        except BaseException:  # Ctrl-C, or a watcher that failed: leave nobody behind
             planner.stop()
             raise
 
@@ -65,6 +65,8 @@ class _Planner:
         try:
             for worker in self.workers:
                 worker.ask_to_stop()
+            for worker in self.workers:
+                self.tell(Report(job=worker.job.name, state="waiting", text="saves and stops"))
             while self.workers:
                 self._listen()
         finally:

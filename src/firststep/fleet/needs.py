@@ -31,6 +31,7 @@ from firststep.training import TrainConfig
 BYTES = 4  # of a float32
 PYTORCH = 400 << 20  # a process that has imported PyTorch and opened its data, before it computes
 COMPILER = 800 << 20  # compiling, with the C++ compiler's own processes: a bound, not a measurement
+CUDA = 3 << 30  # of the host, for a run on a GPU: CUDA's libraries and buffers; a bound, not a measurement
 QUERY_VALUES = 3.0  # × A: kept by the query loss, with the temporaries of its way back
 STEP_VALUES = 2.5  # × A: kept by a step of second order
 PULL_BACK_VALUES = 6.5  # × A: the temporaries of its pull-back
@@ -43,6 +44,7 @@ class Needs:
     cpus: int
     gpus: int
     memory_bytes: int
+    """Of the host; a GPU has one run at a time, with all of its own memory."""
 
 
 def needs(config: TrainConfig, *, gpu: bool | None = None) -> Needs:
@@ -60,7 +62,7 @@ def needs(config: TrainConfig, *, gpu: bool | None = None) -> Needs:
         except RuntimeError:
             raise FirststepError(f"--device {config.device} is not a device; try cpu or cuda") from None
     try:
-        memory = _memory(config)
+        memory = CUDA if on_gpu else _memory(config)
     except ValueError as error:  # a network or method that cannot be built
         raise FirststepError(str(error)) from None
     return Needs(cpus=max(1, config.threads), gpus=int(on_gpu), memory_bytes=memory)

@@ -2,34 +2,28 @@
 
 The run folders must be on a file system that all nodes share: there are the checkpoints from which a task
 goes on when its worker or node has died, and the locks that keep two tasks out of one run.
-
-Ray is imported only here, and only when it is asked for.
 """
 
 from __future__ import annotations
 
-import importlib
-import logging
-import socket
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from firststep.errors import FirststepError
 from firststep.fleet.job import Job, Report, Tell
 from firststep.fleet.needs import Needs, needs
+from firststep.fleet.ray_cluster import connection, import_ray, report_queue
 from firststep.fleet.ray_notices import without_notices
 from firststep.fleet.work import carry_out
 
 LISTEN_EVERY = 0.3  # seconds
-TIME_TO_ANSWER = 10.0  # seconds that an address has
 TIME_TO_SAVE = 60.0  # seconds that workers have after an interrupt
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RayExecutor:
     """Each job as a Ray task.
 
@@ -43,11 +37,11 @@ class RayExecutor:
     """How often a job whose worker or node died goes on from its last checkpoint."""
 
     def __post_init__(self) -> None:
-        _import_ray()  # says at once if it is not there
+        import_ray()  # says at once if it is not there
 
     def run(self, jobs: Sequence[Job], tell: Tell) -> None:
-        ray = _import_ray()
-        with without_notices(), _connection(ray, self.address), _queue(ray) as reports:
+        ray = import_ray()
+        with without_notices(), connection(ray, self.address), report_queue(ray) as reports:
             tasks = self._submit(ray, jobs, reports, tell)
             try:
                 while tasks:
@@ -56,7 +50,7 @@ class RayExecutor:
                         _pass_on(reports.get_nowait_batch(reports.qsize()), tasks.values(), tell)
                     for task in ready:
                         tell(_outcome(ray, tasks.pop(task), task))
-            except KeyboardInterrupt:
+            except BaseException:  # Ctrl-C, or a watcher that failed: leave nobody behind
                 for task in tasks:
                     ray.cancel(task)  # what a running task sees as Ctrl-C: it saves and stops
                 if tasks:
@@ -88,7 +82,7 @@ class RayExecutor:
 
 
 def _task(job: Job, reports: Any, threads: int) -> Report:
-    ray = _import_ray()
+    ray = import_ray()
 
     def send(report: Report) -> None:
         with suppress(ray.exceptions.RayError):
@@ -123,59 +117,3 @@ def _has_room(node: dict[str, Any], need: Needs) -> bool:
 def _words(need: Needs) -> str:
     gpu = ", a GPU" if need.gpus else ""
     return f"{need.cpus} CPUs{gpu} and {need.memory_bytes / 2**30:.1f} GB"
-
-
-def _import_ray() -> Any:
-    try:
-        return importlib.import_module("ray")
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise FirststepError("the executor ray needs Ray: pip install 'firststep[ray]'") from None
-
-
-@contextmanager
-def _connection(ray: Any, address: str | None) -> Iterator[None]:
-    if ray.is_initialized():
-        yield
-        return
-    _refuse_unreachable(address)
-    try:
-        # Workers' output and Ray's own notices would run through the progress view.
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        where = f" at --address {address}" if address else ""
-        reason = " ".join(str(error).split())
-        raise FirststepError(f"no Ray cluster can be reached{where}: {reason}") from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _refuse_unreachable(address: str | None) -> None:
-    """Where nobody listens, Ray itself would try for minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if not port.isdecimal():
-        return  # auto, local, or left to Ray
-    try:
-        socket.create_connection((host, int(port)), timeout=TIME_TO_ANSWER).close()
-    except OSError as error:
-        reason = error.strerror or error
-        raise FirststepError(f"no Ray cluster can be reached at --address {address}: {reason}") from None
-
-
-@contextmanager
-def _queue(ray: Any) -> Iterator[Any]:
-    """Reports on their way home; kept on the driver's own node, which is not lost while we listen."""
-    strategies = importlib.import_module("ray.util.scheduling_strategies")
-    here = ray.get_runtime_context().get_node_id()
-    options = {
-        "num_cpus": 0,
-        "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(node_id=here, soft=False),
-    }
-    queue = importlib.import_module("ray.util.queue").Queue(actor_options=options)
-    try:
-        yield queue
-    finally:
-        queue.shutdown(force=True)
