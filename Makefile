@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # One thread a test process: the processes share the cores, and threads would only fight over them.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help setup demo test lint types pytest clean
+.PHONY: help setup demo test bench lint types pytest clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,9 +27,12 @@ demo: $(READY)  ## meta-train with and without conditioning on glyphs, ending in
 
 test: lint types pytest  ## lint, type-check and run the tests
 
+bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md (half an hour, idle machine)
+	@$(BIN)/python benchmarks/run.py
+
 lint: $(READY)
-	@$(BIN)/ruff check src tests examples
-	@$(BIN)/ruff format --check --quiet src tests examples
+	@$(BIN)/ruff check src tests examples benchmarks
+	@$(BIN)/ruff format --check --quiet src tests examples benchmarks
 
 types: $(READY)
 	@$(BIN)/mypy

@@ -48,7 +48,7 @@ def claim_folder(
             f"{run.folder} was trained on other data (fingerprint {run.record['data_fingerprint']}, "
             f"here {data.fingerprint}): the run cannot go on"
         )
-    held.callback(run.lock().release)
+    held.enter_context(run.lock())
     has_begun = run.checkpoint_path("last").is_file()
     saved = run.load("last", torch.device("cpu")) if has_begun else None
     if saved is not None and saved.update > config.total_updates:
