@@ -56,6 +56,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # or the other tests would take all the time there is
     # Ray starts its own Pythons, which must find this firststep too.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})

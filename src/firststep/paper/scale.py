@@ -14,6 +14,19 @@ from firststep.training import TrainConfig
 
 RESNET_LEAST = 32
 """Side of the smallest picture that a ResNet takes."""
+_TAKEN_OVER = (
+    "updates",
+    "meta_batch",
+    "outer_rate",
+    "image_size",
+    "queries",
+    "validate_every",
+    "validation_episodes",
+    "seed",
+    "compile",
+    "threads",
+)
+"""What goes into a run's configuration as it is."""
 OWN_RATE = ("modgrad",)
 """Methods that keep their authors' inner rate: they move few layers, and not the classifier."""
 
@@ -37,9 +50,7 @@ class Scale:
     def config(self, config: TrainConfig) -> TrainConfig:
         """A run of the paper's protocol, at this scale."""
         c = self.changes
-        plain = ("updates", "meta_batch", "image_size", "queries", "validate_every", "validation_episodes")
-        changed: dict[str, Any] = {name: value for name, value in c.given().items() if name in plain}
-        changed |= {name: c.given()[name] for name in ("seed", "compile", "threads") if name in c.given()}
+        changed: dict[str, Any] = {name: value for name, value in c.given().items() if name in _TAKEN_OVER}
         if c.all_every is not None and config.all_every:
             changed["all_every"] = c.all_every
         if c.image_size is not None and config.backbone.startswith("resnet"):

@@ -28,7 +28,7 @@ def glyphs() -> TrainConfig:
         queries=5,
         rate=0.05,
         outer_rate=0.003,
-        updates=400,
+        updates=600,
         validate_every=50,
         validation_episodes=50,
         compile=True,
