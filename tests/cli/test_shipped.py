@@ -31,9 +31,9 @@ def write_episode(folder: Path, number: int) -> tuple[Path, Path]:
     return support, query
 
 
-@pytest.mark.parametrize("steps", ["auto", "1"])
+@pytest.mark.parametrize(("steps", "least"), [("auto", 17), ("2", 15), ("1", 8)])
 def test_the_built_in_model_reads_letters_it_never_saw(
-    steps: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    steps: str, least: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     support, query = write_episode(tmp_path, 3)
     command = ["adapt", "builtin:glyphs", "--support", str(support), "--query", str(query)]
@@ -41,7 +41,7 @@ def test_the_built_in_model_reads_letters_it_never_saw(
     rows = json.loads(capsys.readouterr().out)
     right = [Path(row["picture"]).name.startswith(f"{row['class']}-") for row in rows]
     assert len(right) == 20
-    assert sum(right) >= 14  # chance is 4
+    assert sum(right) >= least  # chance is 4
 
 
 def test_the_twins_show_the_effect_on_the_same_episodes() -> None:

@@ -35,6 +35,9 @@ def use_fast_kernels(graph: GraphModule) -> None:
             _pick(graph.graph, node)
         elif node.target is aten.convolution.default:
             _kernel_gradient(graph.graph, node)
+    for node in graph.graph.nodes:
+        if node.target in (aten.view.default, aten._unsafe_view.default):
+            node.target = aten.reshape.default  # the forms above may order memory in another way
     graph.graph.eliminate_dead_code()
     graph.recompile()
 

@@ -138,6 +138,9 @@ class _Training:
             def open_log() -> None:
                 self.log = held.enter_context(MetricsLog(self.run, self.state.update))
 
+            self.team.any(
+                False
+            )  # from here on every rank can be asked to stop, before there is a sign of life
             self.team.lead(open_log)
             self._updates(stop)
 
