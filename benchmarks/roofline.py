@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 
 import torch
-from contenders import learner_and_task
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from contenders import learner_and_task
 
 STEP, QUERY = 9, 3
 

@@ -17,8 +17,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import meta_gradient
 import torch
+
+import meta_gradient
 from meta_gradient import HERE, SETTINGS, Setting
 
 INTRODUCTION = """# Speed and memory: results

@@ -23,13 +23,13 @@ from pathlib import Path
 
 import torch
 import tyro
-from scaling_model import bytes_sent, model_markdown
 
 from firststep.distributed import Team, join, launched
 from firststep.training import TrainConfig, train
 from firststep.training.loop import Progress
 from firststep.training.setup import set_up
 from firststep.training.state import State
+from scaling_model import bytes_sent, model_markdown
 
 GOAL = 1.85
 

@@ -12,6 +12,7 @@ import sys
 import time
 
 import torch
+
 from contenders import CONTENDERS
 
 network, contender, steps, path = sys.argv[1:]
