@@ -18,6 +18,7 @@ import pytest
 from data import copies
 from firststep.data import open_dataset
 from firststep.errors import FirststepError
+from peaks import PEAK
 
 
 def caches(root: Path) -> list[str]:
@@ -188,8 +189,8 @@ def test_memory_does_not_grow_with_the_split(tmp_path: Path) -> None:
             tmp_path / "data" / "train" / "noise" / f"{i}.png",
         )
     program = (
-        "import resource, sys; from firststep.data import open_dataset\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"{PEAK}\n"
+        "import sys; from firststep.data import open_dataset\n"
         "before = peak()\n"
         "d = open_dataset('folder', sys.argv[1], image_size=224)\n"
         "assert len(d.split('train').images) == 600\n"

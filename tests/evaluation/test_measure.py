@@ -16,6 +16,7 @@ from firststep import Learner, Task, maml
 from firststep.evaluation import measure_tasks
 from firststep.evaluation.measure import half_width
 from firststep.evaluation.steps import choose_steps, held_out_folds
+from peaks import PEAK
 
 WAYS = 4
 
@@ -80,8 +81,9 @@ def test_steps_are_counted_from_the_start_in_any_order() -> None:
     assert all_steps.accuracy[0, -1] == 1
 
 
-MEMORY_PROGRAM = """
-import resource
+MEMORY_PROGRAM = (
+    PEAK
+    + """
 import torch
 from firststep import Learner, Task, maml
 from firststep.evaluation import measure_tasks
@@ -93,10 +95,11 @@ def tasks():
     for number in range(100):
         pictures, labels = torch.randn(2, 4, 400, generator=g), torch.arange(4)
         yield Task(pictures[0], labels, pictures[1], labels)
-        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        peaks.append(peak())
 measure_tasks(learner, maml(), learner.params(), {}, tasks(), steps=(0, 1, 100))
 print(peaks[10], peaks[-1])
 """
+)
 
 
 def test_memory_is_flat_over_100_episodes_of_100_steps() -> None:

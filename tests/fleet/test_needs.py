@@ -13,23 +13,26 @@ from firststep import FirststepError
 from firststep.fleet import needs
 from firststep.fleet.capacity import Capacity
 from firststep.training import TrainConfig
+from peaks import PEAK
 from runs import TINY
 
 # A process of its own: the peak is of the process, whatever it did before.
-PEAK = """
-import resource, sys
-from pathlib import Path
+PROGRAM = (
+    PEAK
+    + """
+import sys
 from firststep.training import TrainConfig, train
 config = TrainConfig(filters=64, updates=1, meta_batch=1, validation_episodes=2, steps=1, threads=1)
 train(config, Path(sys.argv[1]))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak())
 """
+)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss differs between systems")
 def test_the_estimate_is_near_the_peak_of_a_real_run(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, str(tmp_path / "run")], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "run")], capture_output=True, text=True, check=True
     )
     peak = 1024 * int(done.stdout)
     estimate = needs(TrainConfig(filters=64, meta_batch=1, steps=1, threads=1)).memory_bytes

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PROGRAM = """
-import resource, sys
+from peaks import PEAK
+
+PROGRAM = (
+    PEAK
+    + """
+import sys
 import torch
 from firststep import Conditioning, Learner, Task, build_backbone, maml, meta_gradient
 torch.set_num_threads(1)
@@ -18,8 +22,9 @@ task = Task(
     torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
 )
 meta_gradient(learner, maml(), [task], steps=steps, conditioning=Conditioning(), engine=engine)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak())
 """
+)
 
 
 def peak(engine: str, steps: int) -> int:
