@@ -1,0 +1,172 @@
+"""What each of the paper's figures draws is what the frames hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from figure_frames import (
+    EMPTY,
+    FULL,
+    WAYS_AND_SHOTS,
+    accuracies,
+    axes_of,
+    draw,
+    footer,
+    full,
+    legend,
+    line,
+    numbers,
+    values,
+)
+from firststep.paper.figures.descent import best_rate, descend, valley
+from firststep.paper.figures.labels import place_labels
+
+
+def test_first_steps_by_network_hold_the_frame_and_mark_gaps() -> None:
+    tests = FULL["figure1"][0]
+    absent = (tests["source"] == "ours") & (tests["backbone"] == "Conv6") & (tests["method"] == "maml")
+    figure = draw("figure1", (tests[~absent], EMPTY))
+    axes = axes_of(figure, "cub, 5-way 5-shot")
+    drawn = [numbers(each) for each in axes.lines]
+    for (source, backbone, method), group in tests[~absent].groupby(["source", "backbone", "method"]):
+        expected = [values(group, step=step)[0] for step in (1, 2)]
+        assert expected in drawn, (source, backbone, method)
+    assert {"MAML (run here)", "conditioned (paper)", "chance", "missing"} <= set(legend(figure))
+    assert "Missing: MAML on cub, Conv6, 5-way 5-shot after step 1 and 2." in footer(figure)
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == [
+        "Conv4",
+        "Conv6",
+        "ResNet\n10",
+        "ResNet\n18",
+    ]
+
+
+def test_descent_is_computed_and_its_step_size_stated() -> None:
+    for kappa in (2.0, 10.0):
+        hessian = valley(kappa)
+        assert np.linalg.cond(hessian) == pytest.approx(kappa)
+        lengths = np.linalg.norm(descend(hessian), axis=1)
+        np.testing.assert_allclose(lengths[1:] / lengths[:-1], (kappa - 1) / (kappa + 1))
+    figure = draw("figure1", (EMPTY, EMPTY))
+    axes = axes_of(figure, "κ = 10: 37 % of the way is left after 5 steps")
+    path = np.column_stack([axes.lines[0].get_xdata(), axes.lines[0].get_ydata()])
+    np.testing.assert_allclose(path, descend(valley(10)))
+    assert f"{best_rate(valley(10)):.2g} at κ = 10" in footer(figure)
+
+
+def test_curves_over_steps_and_training_hold_the_frame() -> None:
+    tests, logs = FULL["figure2"]
+    figure = full("figure2")
+    over_steps = axes_of(figure, "(a) glyphs, Conv4 5-way 5-shot")
+    for method, name in (("maml", "MAML"), ("conditioned", "conditioned")):
+        assert line(over_steps, f"{name} (run here)") == values(tests, source="ours", method=method)
+        assert line(over_steps, f"{name} (paper: cub, Conv6)") == values(tests, source="paper", method=method)
+        for title, quantity, index in (("(b)", "accuracy", 1), ("(c)", "condition_number", 0)):
+            shown = values(logs, method=method, split="validation", quantity=quantity, index=index)
+            assert line(axes_of(figure, title), f"{name} (run here)") == shown
+    assert axes_of(figure, "(c)").get_yscale() == "log"
+    band = over_steps.collections[0].get_datalim(over_steps.transData)
+    own = values(tests, source="ours", method="maml")
+    assert (band.y0, band.y1) == pytest.approx((min(own) - 0.5, max(own) + 0.5))
+
+
+def test_subsets_hold_the_frame_and_what_is_missing_is_named() -> None:
+    tests, logs = FULL["figure3"]
+    figure = draw("figure3", (tests[tests["subset"] != "emb"], logs[logs["subset"] != "cls"]))
+    for source, title in (("ours", "run here: glyphs"), ("paper", "paper: cub")):
+        shown = values(tests, source=source, subset="cls")
+        assert line(axes_of(figure, title), "cls") == shown
+    for title, quantity in (("constrained", "condition_number"), ("all", "condition_number_all")):
+        axes = axes_of(figure, f"κ of {'the ' if title != 'all' else ''}{title} parameters")
+        for subset, name in (("", "none"), ("emb", "emb"), ("all", "all")):
+            where = {"subset": subset, "split": "validation", "quantity": quantity, "index": 0}
+            assert line(axes, name) == values(logs, **where)
+    assert legend(figure) == ["none", "cls", "all", "emb"]
+    assert "Missing: emb on glyphs, Conv4, 5-way 5-shot; training log of cls" in footer(figure)
+
+
+def test_ways_and_shots_have_a_panel_each_and_stop_at_five_steps() -> None:
+    tests = FULL["figure4"][0]
+    beyond = tests[tests["step"] == 5].assign(step=100, accuracy=1.0)
+    tests = tests.assign(accuracy=tests["accuracy"].mask((tests["shots"] == 1) & (tests["step"] == 3)))
+    figure = draw("figure4", (pd.concat([tests, beyond]), EMPTY))
+    ours = tests[(tests["source"] == "ours") & (tests["step"] > 0)]
+    for ways, shots in WAYS_AND_SHOTS:
+        axes = axes_of(figure, f"{ways}-way {shots}-shot")
+        assert [int(tick) for tick in axes.get_xticks()] == [s for s in range(1, 6) if (shots, s) != (1, 3)]
+        shown = line(axes, "conditioned (run here: glyphs, Conv4)")
+        np.testing.assert_equal(shown, values(ours, ways=ways, shots=shots, method="conditioned"))
+    assert "conditioned (paper: mini, Conv6)" in legend(figure)
+    assert "MAML on glyphs, Conv4, 5-way 1-shot after 3 steps" in footer(figure)
+
+
+def test_bigger_rates_are_no_part_of_a_curve() -> None:
+    tests = accuracies()
+    bigger = tests[tests["step"] == 1].assign(rate_multiplier=3.0, accuracy=1.0)
+    figure = draw("figure2", (pd.concat([bigger, tests]), EMPTY))
+    assert line(axes_of(figure, "(a)"), "MAML (run here)") == values(tests, method="maml")
+
+
+def test_parameters_against_accuracy() -> None:
+    tests = FULL["figure5"][0]
+    unknown = tests["method"].eq("meta-sgd") & tests["source"].eq("ours") & tests["backbone"].eq("Conv6")
+    figure = draw("figure5", (tests.assign(parameters=tests["parameters"].mask(unknown)), EMPTY))
+    (axes,) = figure.axes
+    assert axes.get_xscale() == "log"
+    points = {(float(each.get_xdata()[0]), numbers(each)[0]) for each in axes.lines}  # type: ignore[index]
+    last = tests[(tests["step"] == 5) & ~unknown]
+    assert points == set(zip(last["parameters"], last["accuracy"], strict=True))
+    assert "after 5 steps (%)" in axes.get_ylabel()
+    assert len(axes.texts) == len(last)
+    assert "Missing: parameters of meta-sgd, Conv6-16 (ours)" in footer(figure)
+
+
+def test_labels_cover_nothing() -> None:
+    figure = Figure(figsize=(5, 4))
+    axes = figure.subplots()
+    points = [(0.5 + 0.02 * i, 0.5 + 0.03 * (i % 3)) for i in range(12)]
+    axes.plot(*zip(*points, strict=True), "o", markersize=4)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    place_labels(figure, axes, points, [0.0] * 12, [f"Conv4-{i}" for i in range(12)], 6)
+    figure.draw_without_rendering()
+    boxes = [Text.get_window_extent(text) for text in axes.texts]  # without the lines to their points
+    marks = axes.transData.transform(points)
+    for index, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:index])
+        assert not any(box.contains(x, y) for x, y in marks)
+        assert axes.bbox.contains(box.x0, box.y0)
+        assert axes.bbox.contains(box.x1, box.y1)
+
+
+def test_supplement_has_every_step_stage_and_subset() -> None:
+    logs = FULL["supplement"][1]
+    figure = full("supplement")
+    for step in range(6):
+        where = {"method": "maml", "split": "validation", "quantity": "accuracy", "index": step}
+        axes = axes_of(figure, f"after {step} step{'s' * (step != 1)}")
+        assert line(axes, "MAML (run here)") == values(logs, **where)
+        where |= {"method": "conditioned", "subset": "emb"}
+        assert line(axes_of(figure, "emb"), f"step {step}") == values(logs, **where)
+    for split in ("train", "validation"):
+        for stage in range(5):
+            where = {"subset": "cls", "split": split, "quantity": "condition_number", "index": stage}
+            axes = axes_of(figure, f"{split}, stage {stage}")
+            assert line(axes, "conditioned (run here)") == values(logs, **where)
+            assert axes.get_yscale() == "log"
+
+
+def test_rivals_with_conditioning_look_like_them_with_a_rim() -> None:
+    rivals = (("gap", "none"), ("gap + conditioning", "cls"), ("new rule", "none"), ("newer rule", "none"))
+    (axes,) = draw("figure5", (accuracies(models=rivals), EMPTY)).axes
+    handles, labels = axes.get_legend_handles_labels()
+    looks = {
+        label: (marks.get_color(), marks.get_marker(), marks.get_markeredgecolor())
+        for label, marks in ((label, handle.lines[0]) for label, handle in zip(labels, handles, strict=True))
+    }
+    assert looks["gap (run here)"][:2] == looks["gap + conditioning (run here)"][:2]
+    assert looks["gap + conditioning (run here)"][2] == "black"
+    assert looks["new rule (run here)"][:2] != looks["newer rule (run here)"][:2]
