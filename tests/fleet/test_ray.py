@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 from firststep.cli import main
 from firststep.fleet import Job, RayExecutor, Report, Test, run_fleet
+from firststep.fleet.ray_cluster import connection
+from firststep.fleet.ray_notices import RAYS_THREAD, without_notices
 from firststep.training import train
 from firststep.training.checkpoint import saved_update
 from firststep.training.loop import Interrupted
@@ -37,6 +40,32 @@ def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_RAY, *flags], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "firststep: the executor ray needs Ray: pip install 'firststep[ray]'\n"
+
+
+def notice(source: str) -> None:
+    """What Ray's listening thread does with a message from a node."""
+    from ray._private.worker import print_to_stdstream
+
+    print_to_stdstream({"lines": ["raylet died"], "pid": source, "is_err": False}, ignore_prefix=False)
+
+
+def test_notices_that_ray_holds_back_are_not_printed_when_it_leaves(capfd: pytest.CaptureFixture[str]) -> None:
+    """Like notices of two nodes: Ray writes the first at once, the second when it disconnects."""
+    ray = pytest.importorskip("ray", reason="the optional extra ray is not installed")
+
+    def listen() -> None:
+        notice("one")
+        notice("other")
+
+    with without_notices():
+        with connection(ray, "local"):
+            thread = threading.Thread(target=listen, name=RAYS_THREAD)
+            thread.start()
+            thread.join()
+        print("ours")
+    out = capfd.readouterr().out
+    assert "raylet" not in out
+    assert "ours" in out
 
 
 def test_an_address_where_nobody_listens_is_refused_at_once(

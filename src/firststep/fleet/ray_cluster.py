@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from firststep.errors import FirststepError
+from firststep.fleet.ray_notices import dropping_leftovers
 
 TIME_TO_ANSWER = 10.0  # seconds that an address has
 
@@ -39,7 +40,8 @@ def connection(ray: Any, address: str | None) -> Iterator[None]:
     try:
         yield
     finally:
-        ray.shutdown()
+        with dropping_leftovers():
+            ray.shutdown()
 
 
 def _refuse_unreachable(address: str | None) -> None:

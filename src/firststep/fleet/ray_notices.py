@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 RAYS_THREAD = "ray_listen_error_messages"
+_leaving = threading.local()
 
 
 class _Filtered:
@@ -23,7 +24,7 @@ class _Filtered:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        if threading.current_thread().name == RAYS_THREAD:
+        if threading.current_thread().name == RAYS_THREAD or getattr(_leaving, "now", False):
             return len(text)
         return int(self._stream.write(text))
 
@@ -37,3 +38,13 @@ def without_notices() -> Iterator[None]:
     filtered: Any = _Filtered(sys.stdout)
     with contextlib.redirect_stdout(filtered):
         yield
+
+
+@contextlib.contextmanager
+def dropping_leftovers() -> Iterator[None]:
+    """Around ``ray.shutdown``, in whose calling thread Ray writes the notices it held back as repetitions."""
+    _leaving.now = True
+    try:
+        yield
+    finally:
+        _leaving.now = False
