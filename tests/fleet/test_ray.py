@@ -49,7 +49,9 @@ def notice(source: str) -> None:
     print_to_stdstream({"lines": ["raylet died"], "pid": source, "is_err": False}, ignore_prefix=False)
 
 
-def test_notices_that_ray_holds_back_are_not_printed_when_it_leaves(capfd: pytest.CaptureFixture[str]) -> None:
+def test_notices_that_ray_holds_back_are_not_printed_when_it_leaves(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     """Like notices of two nodes: Ray writes the first at once, the second when it disconnects."""
     ray = pytest.importorskip("ray", reason="the optional extra ray is not installed")
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from firststep import Conditioning, Learner, MetaGradient, build_method, maml
-from firststep.metagradient import compiled
+from firststep.metagradient import compiled, rows
 from firststep.metagradient.stepwise import Stepwise
 from networks import perturbed_own, small_conv, small_task
 from reference import total_error
@@ -101,3 +101,24 @@ def test_a_network_that_needs_the_usual_order_of_memory_is_compiled_in_it(
         result = fast(learner.params(), {}, [task])
         assert total_error(result.params, expected.params) < 1e-10
     assert len(graphs) == 3
+
+
+@pytest.mark.parametrize(("subset", "memory"), [("all", None), (("blocks.0.*", "classifier.bias"), 0)])
+def test_deep_conditioning_a_few_rows_at_a_time(
+    subset: str | tuple[str, ...], memory: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorded graphs, run as they are; 6 samples make a chunk of 5 rows and one of 1."""
+    monkeypatch.setattr(torch, "compile", lambda graph, **options: graph)
+    if memory == 0:
+        monkeypatch.setattr(rows, "DEFAULT_MEMORY", 0)
+    learner, task = Learner(small_conv()), small_task()
+    assert len(task.support_labels) % rows.ROWS_AT_ONCE
+    conditioning = Conditioning(subset=subset, weight=0.7, step_weights=(0.2, 0.8))
+    slow, fast = (
+        MetaGradient(learner, maml(0.2), steps=2, conditioning=conditioning, compile=compile, memory=memory)
+        for compile in (False, True)
+    )
+    expected, result = slow(learner.params(), {}, [task]), fast(learner.params(), {}, [task])
+    assert total_error(result.params, expected.params) < 1e-9
+    torch.testing.assert_close(result.loss, expected.loss)
+    torch.testing.assert_close(result.tasks[0].condition_numbers, expected.tasks[0].condition_numbers)

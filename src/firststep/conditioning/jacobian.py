@@ -12,7 +12,8 @@ cotangent W of G, with S = W + Wᵀ,
 
     d Σ_ij W_ij J_i·J_j = Σ_i (Σ_j S_ij J_j) · dJ_i,
 
-so row i of J is differentiated once, against the fixed vector Jᵀ S_i.
+so row i of J is differentiated once, against the fixed vector Jᵀ S_i. Where J itself fits in memory it is
+kept for that; otherwise Jᵀ S_i is one more vector-Jacobian product.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from firststep.conditioning._checks import require_finite
 ResidualFunction = Callable[[dict[str, Tensor]], Tensor]
 
 DEFAULT_MEMORY = 2**29  # bytes for J's columns, and again for the rows' cotangents
+# A CPU is fastest while the rows of a chunk stay in its caches; a GPU with as many as there is room for.
+_CPU_CHUNK = 2**26
 # A row that is differentiated again keeps its own backward graph: about this many times the forward's.
 _SECOND_ORDER_COST = 3
 
@@ -69,7 +72,7 @@ def jacobian_gram(
         for name, value in params.items():
             require_finite(f"params[{name!r}]", value)
     plan = _Plan(residuals, names, psi, chunk_size, memory)
-    gram: Tensor = _JacobianGram.apply(plan, *params.values())
+    gram: Tensor = _JacobianGram.apply(plan, *params.values())[0]
     return gram
 
 
@@ -81,11 +84,25 @@ class _Plan:
     chunk_size: int | None
     memory: int
 
-    def rows(self, count: int, bytes_per_row: int) -> Iterator[slice]:
+    def rows(self, vector: Tensor, bytes_per_row: int) -> Iterator[slice]:
         """Slices over the rows of J that are processed together."""
-        size = self.chunk_size or max(1, min(count, self.memory // max(1, bytes_per_row)))
-        for start in range(0, count, size):
-            yield slice(start, min(start + size, count))
+        room = min(self.memory, _CPU_CHUNK) if vector.device.type == "cpu" else self.memory
+        size = self.chunk_size or max(1, min(vector.numel(), room // max(1, bytes_per_row)))
+        for start in range(0, vector.numel(), size):
+            yield slice(start, min(start + size, vector.numel()))
+
+    def held(self, vector: Tensor, bytes_per_row: int) -> Iterator[list[slice]]:
+        """Such slices in groups whose graphs fit in memory together: each group is differentiated at once."""
+        chunks = list(self.rows(vector, bytes_per_row))
+        together = max(1, self.memory // max(1, bytes_per_row * (chunks[0].stop - chunks[0].start)))
+        for start in range(0, len(chunks), together):
+            yield chunks[start : start + together]
+
+    def keeps(self, leaves: dict[str, Tensor], rows: int) -> bool:
+        """Whether J fits in memory as a whole."""
+        return (
+            rows * sum(leaves[name].numel() * leaves[name].element_size() for name in self.psi) <= self.memory
+        )
 
     def column_groups(self, leaves: dict[str, Tensor], rows: int) -> Iterator[list[Tensor]]:
         """Parameters whose columns of J fit in memory together, the last layers first.
@@ -105,8 +122,10 @@ class _Plan:
 
 
 class _JacobianGram(torch.autograd.Function):
+    """G and, where it fits in memory, J: for the backward pass alone."""
+
     @staticmethod
-    def forward(plan: _Plan, *values: Tensor) -> Tensor:
+    def forward(plan: _Plan, *values: Tensor) -> tuple[Tensor, ...]:
         leaves = {
             name: value.detach().requires_grad_(name in plan.psi)
             for name, value in zip(plan.names, values, strict=True)
@@ -115,48 +134,63 @@ class _JacobianGram(torch.autograd.Function):
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
         gram = vector.new_zeros(rows // n, n, n, dtype=torch.float64)
+        kept: dict[Tensor, Tensor] = {}
+        keep = plan.keeps(leaves, rows)
         for group in plan.column_groups(leaves, rows):
             parts: list[list[Tensor]] = [[] for _ in group]
-            for chunk in plan.rows(rows, saved_bytes):
-                for part, rows_of_j in zip(parts, _pull_rows(vector, group, identity[chunk]), strict=True):
+            for chunk in plan.rows(vector, saved_bytes):
+                for part, rows_of_j in zip(parts, pull_rows(vector, group, identity[chunk]), strict=True):
                     part.append(rows_of_j)
-            for part in parts:
-                j = torch.cat(part).reshape(rows // n, n, -1).double()
+            for leaf, part in zip(group, parts, strict=True):
+                whole = torch.cat(part)
+                j = whole.reshape(rows // n, n, -1).double()
                 gram = gram + j @ j.mT
-        return gram.view(*vector.shape, n)
+                if keep:
+                    kept[leaf] = whole
+        return gram.view(*vector.shape, n), *(kept[leaves[name]] for name in plan.psi if keep)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.plan = inputs[0]
-        ctx.save_for_backward(*inputs[1:])
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs[1:], *output[1:])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_gram: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_gram: Tensor, *_: None) -> tuple[Tensor | None, ...]:
         plan: _Plan = ctx.plan
+        values, kept = ctx.saved_tensors[: len(plan.names)], ctx.saved_tensors[len(plan.names) :]
         wanted = dict(zip(plan.names, ctx.needs_input_grad[1:], strict=True))
         leaves = {
             name: value.detach().requires_grad_(wanted[name] or name in plan.psi)
-            for name, value in zip(plan.names, ctx.saved_tensors, strict=True)
+            for name, value in zip(plan.names, values, strict=True)
         }
         vector, saved_bytes = _evaluate(plan, leaves)
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
         # Row (b, i) of the tasks' block-diagonal S = W + Wᵀ, as a cotangent of the residual vector.
         symmetric = (grad_gram + grad_gram.mT).reshape(rows // n, n, n).to(vector.dtype)
-        cotangents = torch.block_diag(*symmetric).view(rows, *vector.shape)
+        blocks = torch.block_diag(*symmetric)
+        cotangents = blocks.view(rows, *vector.shape)
+        all_fixed = [(blocks.double() @ j.flatten(1).double()).to(j.dtype).view_as(j) for j in kept]
         psi = [leaves[name] for name in plan.psi]
         targets = [leaf for name, leaf in leaves.items() if wanted[name]]
         total = [torch.zeros_like(target) for target in targets]
-        for chunk in plan.rows(rows, _SECOND_ORDER_COST * saved_bytes):
-            fixed = _pull_rows(vector, psi, cotangents[chunk])
+        for chunks in plan.held(vector, _SECOND_ORDER_COST * saved_bytes):
+            products: list[Tensor] = []
+            for chunk in chunks:
+                fixed = [f[chunk] for f in all_fixed] or pull_rows(vector, psi, cotangents[chunk])
+                with torch.enable_grad():
+                    rows_of_j = pull_rows(vector, psi, identity[chunk], create_graph=True)
+                    products.extend((f * j).sum() for f, j in zip(fixed, rows_of_j, strict=True))
             with torch.enable_grad():
-                rows_of_j = _pull_rows(vector, psi, identity[chunk], create_graph=True)
-                product = torch.stack([(f * j).sum() for f, j in zip(fixed, rows_of_j, strict=True)]).sum()
+                product = torch.stack(products).sum()
             if not product.requires_grad:  # J does not depend on any parameter: linear residuals
                 continue
             grads = torch.autograd.grad(product, targets, retain_graph=True, allow_unused=True)
             total = [t if g is None else t + g for t, g in zip(total, grads, strict=True)]
+            del products, product, rows_of_j  # and with them this group's graphs
         remaining = iter(total)
         return None, *(next(remaining) if wanted[name] else None for name in plan.names)
 
@@ -197,7 +231,7 @@ def _refuse_captured(vector: Tensor, leaves: dict[str, Tensor]) -> None:
         stack.extend(parent for parent, _ in node.next_functions)
 
 
-def _pull_rows(
+def pull_rows(
     vector: Tensor, inputs: list[Tensor], cotangents: Tensor, create_graph: bool = False
 ) -> tuple[Tensor, ...]:
     """Jᵀ c for a batch of cotangents: one [batch, *shape] tensor for each input."""

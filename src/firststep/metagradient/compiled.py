@@ -19,6 +19,7 @@ from firststep.learner import Learner, Params
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.recording import Function, compile_graph, flat, record, shapes
 from firststep.metagradient.rewrite import use_fast_kernels
+from firststep.metagradient.rows import CompiledRows
 from firststep.metagradient.split import split
 from firststep.metagradient.steps import EagerSteps, Pulled, Queried, Stepped
 from firststep.rules import Rule
@@ -41,6 +42,19 @@ def channels_innermost(images: Tensor) -> Tensor:
     return images
 
 
+def _is_deep(learner: Learner, conditioning: Conditioning) -> bool:
+    """Whether the rows of its Jacobian reach below the last layers: then their graph is a large one."""
+    shallow = {name for part in ("cls", "emb", "ebn") for name in _subset_if_any(learner, part)}
+    return not shallow.issuperset(learner.subset(conditioning.subset))
+
+
+def _subset_if_any(learner: Learner, part: str) -> tuple[str, ...]:
+    try:
+        return learner.subset(part)
+    except ValueError:  # this network has none
+        return ()
+
+
 class _Pair(NamedTuple):
     """A compiled step and its pull-back."""
 
@@ -51,10 +65,13 @@ class _Pair(NamedTuple):
     structure: TreeSpec
     """Of (Stepped, Pulled)."""
     kept_bytes: int
+    rows: CompiledRows | None
+    """Conditioning that is too deep to be a part of the pull-back."""
 
 
 class _Kept(NamedTuple):
     pair: _Pair
+    support: tuple[Params, Tensor, Tensor]
     inputs: list[Tensor]
     values: list[Tensor]
 
@@ -69,6 +86,8 @@ class CompiledSteps:
 
     def __init__(self, learner: Learner, rule: Rule, conditioning: Conditioning | None) -> None:
         self._eager = EagerSteps(learner, rule, conditioning)
+        self._by_rows = conditioning if conditioning and _is_deep(learner, conditioning) else None
+        self._recorded = EagerSteps(learner, rule, None) if self._by_rows else self._eager
         self._pairs: dict[Any, _Pair] = {}
         self._queries: dict[Any, tuple[Function, TreeSpec]] = {}
         self._works = True
@@ -87,7 +106,9 @@ class CompiledSteps:
         # The spec is of both halves; the pull-back's leaves are not there yet.
         blanks = [None] * (pair.structure.num_leaves - pair.stepped)
         stepped, _ = tree_unflatten([*results[: pair.stepped], *blanks], pair.structure)
-        return stepped, _Kept(pair, inputs, results[pair.stepped :]) if keep else None
+        if not keep:
+            return stepped, None
+        return stepped, _Kept(pair, (params, images, labels), inputs, results[pair.stepped :])
 
     def pull_back(self, kept: Any, cotangents: Params, weight: Tensor) -> Pulled:
         if not isinstance(kept, _Kept):
@@ -96,7 +117,11 @@ class CompiledSteps:
             results = kept.pair.pull_back(*kept.inputs, *flat((cotangents, weight)), *kept.values)
         blanks = [None] * kept.pair.stepped
         pulled: Pulled = tree_unflatten([*blanks, *results], kept.pair.structure)[1]
-        return pulled
+        if kept.pair.rows is None:
+            return pulled
+        added = kept.pair.rows(*kept.support, weight)
+        both = {name: value + added.params[name] for name, value in pulled.params.items()}
+        return pulled._replace(params=both, stage_loss=added.stage_loss, gram=added.gram)
 
     def query(self, params: Params, images: Tensor, labels: Tensor) -> Queried:
         def build() -> tuple[Function, TreeSpec]:
@@ -144,9 +169,9 @@ class CompiledSteps:
         def both(
             params: Params, own: Params, images: Tensor, labels: Tensor, cotangents: Params, weight: Tensor
         ) -> tuple[Stepped, Pulled]:
-            stepped, kept = self._eager.forward(params, own, images, labels, keep=True)
+            stepped, kept = self._recorded.forward(params, own, images, labels, keep=True)
             assert kept is not None
-            return stepped, self._eager.pull_back(kept, cotangents, weight)
+            return stepped, self._recorded.pull_back(kept, cotangents, weight)
 
         weight = torch.zeros((), dtype=torch.float64, device=images.device)
         # Tensors of their own: the recorder tells inputs apart by identity.
@@ -168,6 +193,9 @@ class CompiledSteps:
             stepped=stepped,
             structure=structure,
             kept_bytes=sum({value.data_ptr(): value.untyped_storage().nbytes() for value in kept}.values()),
+            rows=CompiledRows(self._eager.learner, self._by_rows, params, images, labels)
+            if self._by_rows
+            else None,
         )
 
     def _give_up(self, error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
 
@@ -9,11 +10,12 @@ import torch
 
 from firststep.backbones import build_backbone
 from firststep.data import Augmentation, Dataset, Episode, Episodes, open_dataset
-from firststep.data.cache import Progress
+from firststep.data.cache import Progress, user_cache
 from firststep.errors import FirststepError
 from firststep.learner import Learner, Params
 from firststep.rules import Method, build_method
 from firststep.task import Task
+from firststep.training.allocator import keep_freed_memory
 from firststep.training.config import TrainConfig
 
 # Episodes for training, validation and test come from different seeds, so that changing one changes no other.
@@ -78,6 +80,10 @@ def set_up(
     device = device or choose_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
+    keep_freed_memory()
+    if config.compile:
+        # Beside the data's caches, not in the temporary folder that torch would take: to be found again.
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(user_cache() / "compiled"))
     generator = torch.Generator().manual_seed(config.seed)
     try:
         module = build_backbone(
