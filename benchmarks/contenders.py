@@ -134,6 +134,7 @@ CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
     "firststep": lambda network, steps: firststep(network, steps, compile=True),
     "firststep + cls": lambda network, steps: firststep(network, steps, "cls", compile=True),
     "firststep + emb": lambda network, steps: firststep(network, steps, "emb", compile=True),
+    "firststep + all": lambda network, steps: firststep(network, steps, "all", compile=True),
     "firststep eager": lambda network, steps: firststep(network, steps, memory=ALL_KEPT),
     "firststep eager, nothing kept": lambda network, steps: firststep(network, steps, memory=0),
     "firststep eager + cls": lambda network, steps: firststep(network, steps, "cls"),
@@ -147,3 +148,6 @@ CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
     "plain autograd, loop + all": lambda network, steps: plain(network, steps, "all"),
 }
 """What is after a plus sign is the constrained parameter subset."""
+
+FREED_KEPT = ", freed memory kept"
+"""After a name: in a process whose C library keeps freed memory, as `firststep train` has it set."""

@@ -10,7 +10,6 @@ process above what the network and one forward and backward pass take.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 
@@ -18,10 +17,7 @@ import torch
 from torch.func import functional_call
 
 from firststep import build_backbone, cross_entropy_residuals, jacobian_gram, log_eigenvalue_variance
-
-
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+from peak import peak_megabytes
 
 
 def main(mebibytes: int) -> dict[str, float]:
@@ -34,13 +30,18 @@ def main(mebibytes: int) -> dict[str, float]:
         return cross_entropy_residuals(functional_call(network, p, (images,)), labels)
 
     torch.autograd.grad(residuals(params).square().sum(), list(params.values()))
-    before, start = peak(), time.perf_counter()
+    before, start = peak_megabytes(), time.perf_counter()
     gram = jacobian_gram(residuals, params, memory=mebibytes * 2**20)
     loss, forward = log_eigenvalue_variance(gram), time.perf_counter() - start
     grads = torch.autograd.grad(loss, list(params.values()))
     assert all(bool(torch.isfinite(grad).all()) for grad in grads)
-    return {"memory": mebibytes, "gram": forward, "with gradient": time.perf_counter() - start,
-            "peak above one backward pass": peak() - before, "one backward pass": before}  # fmt: skip
+    return {
+        "memory": mebibytes,
+        "gram": forward,
+        "with gradient": time.perf_counter() - start,
+        "peak above one backward pass": peak_megabytes() - before,
+        "one backward pass": before,
+    }
 
 
 if __name__ == "__main__":

@@ -17,11 +17,14 @@ from typing import Any, NamedTuple
 
 import torch
 
+from contenders import FREED_KEPT
+
 HERE = Path(__file__).parent
 TOLERANCE = 2e-3  # float32 through several steps; the exactness tests run in float64
 PEERS = ("higher", "torchopt", "plain autograd")
 OURS = ("firststep", "firststep + cls")
 EAGER = ("firststep eager", "firststep eager, nothing kept")
+KEPT = tuple(f"{name}{FREED_KEPT}" for name in ("firststep", *PEERS[1:]))
 
 
 class Setting(NamedTuple):
@@ -35,14 +38,19 @@ def _subset(ours: str, subset: str) -> tuple[str, ...]:
     return ours, f"{ours} + {subset}", f"plain autograd, loop + {subset}"
 
 
+ALL = (
+    "firststep eager + all",
+    *(f"{name} + all{FREED_KEPT}" for name in ("firststep", "plain autograd, loop")),
+)
+
 SETTINGS = [
-    Setting("Conv4-64, 84 px", 5, (*OURS, *EAGER, *PEERS), 5),
+    Setting("Conv4-64, 84 px", 5, (*OURS, *EAGER, *PEERS, *KEPT), 5),
     Setting("Conv4-64, 84 px", 1, (*OURS, *PEERS), 5),
     Setting("Conv4-64, 84 px", 20, (*OURS, *PEERS), 2),
     Setting("Conv4-64, 32 px", 5, (*OURS, *EAGER, *PEERS), 9),
     Setting("Conv4-64, 32 px", 1, (*OURS, *PEERS), 9),
     Setting("Conv4-64, 32 px", 20, (*OURS, *PEERS), 5),
-    Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS), 15),
+    Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS, *KEPT), 15),
     Setting("Conv4-32, 28 px", 1, (*OURS, *PEERS), 15),
     Setting("Conv4-32, 28 px", 20, (*OURS, *PEERS), 9),
     Setting("ResNet10, 84 px", 5, (*OURS, *PEERS), 3),
@@ -51,10 +59,14 @@ SETTINGS = [
     # The other subsets, beside the loop over samples that one would write first
     Setting("Conv4-64, 84 px", 5, _subset("firststep", "emb"), 3),
     Setting("Conv4-64, 32 px", 5, _subset("firststep", "emb"), 5),
-    Setting("Conv4-64, 32 px", 5, _subset("firststep eager", "all"), 2),
-    Setting("Conv4-32, 28 px", 5, _subset("firststep eager", "all"), 3),
+    Setting("Conv4-64, 32 px", 5, (*_subset("firststep", "all"), *ALL), 2),
+    Setting("Conv4-32, 28 px", 5, (*_subset("firststep", "all"), *ALL), 5),
     Setting("Conv4-32, 28 px", 5, _subset("firststep eager", "cls"), 9),
 ]
+
+
+class Died(Exception):
+    """A contender's process ended, killed for want of memory for example."""
 
 
 @dataclass
@@ -81,9 +93,35 @@ class Entry:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"{self.process.args} ended with {self.process.wait()}")
+            raise Died(f"ended with status {self.process.wait()}")
         found: dict[str, Any] = json.loads(line)
         return found
+
+
+@dataclass
+class Measured:
+    """The medians of one setting, by contender."""
+
+    network: str
+    steps: int
+    floor: float
+    seconds: dict[str, float]
+    megabytes: dict[str, float]
+    first: dict[str, float]
+
+    def contains_peers(self) -> bool:
+        return "firststep" in self.seconds and any(peer in self.seconds for peer in PEERS)
+
+
+def summary(setting: Setting, entries: dict[str, Entry], floor: float) -> Measured:
+    return Measured(
+        setting.network,
+        setting.steps,
+        floor,
+        seconds={name: entry.median for name, entry in entries.items()},
+        megabytes={name: entry.megabytes for name, entry in entries.items()},
+        first={name: entry.first for name, entry in entries.items()},
+    )
 
 
 def start(setting: Setting, contender: str, path: Path) -> Entry:
@@ -102,7 +140,7 @@ def start(setting: Setting, contender: str, path: Path) -> Entry:
 
 def constrained(contender: str) -> str:
     """The parameter subset that a contender conditions, if any."""
-    return contender.partition(" + ")[2]
+    return contender.removesuffix(FREED_KEPT).partition(" + ")[2]
 
 
 def difference(entries: dict[str, Entry]) -> float:
@@ -123,7 +161,10 @@ def measure(setting: Setting) -> tuple[dict[str, Entry], float]:
         entries: dict[str, Entry] = {}
         try:
             for number, name in enumerate(setting.contenders):
-                entries[name] = start(setting, name, Path(folder) / f"{number}.pt")
+                try:
+                    entries[name] = start(setting, name, Path(folder) / f"{number}.pt")
+                except Died as error:
+                    print(f"{name} {error}", flush=True)
             worst = difference(entries)
             if not worst < TOLERANCE:
                 raise SystemExit(f"{setting}: gradients differ by {worst:.1e}; nothing is timed")
@@ -152,4 +193,5 @@ def table(setting: Setting, entries: dict[str, Entry], worst: float, floor: floa
             f"| {entry.median / base.median:.2f} | {entry.median / floor:.2f} | {entry.megabytes:.0f} "
             f"| {entry.megabytes / base.megabytes:.2f} | {entry.first:.1f} |"
         )
+    lines += [f"| {name} | did not finish |" for name in setting.contenders if name not in entries]
     return "\n".join(lines) + "\n"

@@ -20,7 +20,8 @@ from pathlib import Path
 import torch
 
 import meta_gradient
-from meta_gradient import HERE, SETTINGS, Setting
+import targets
+from meta_gradient import HERE, SETTINGS, Measured, Setting
 
 INTRODUCTION = """# Speed and memory: results
 
@@ -32,6 +33,7 @@ file, from the compiler's cache after that. *Peak* is the process's largest resi
 and compiler included. *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
 the query set) at the speed that the network's largest convolution reaches by itself
 (`benchmarks/roofline.py`).
+*Freed memory kept*: the C library was told to, as `firststep train` does (`training/allocator.py`).
 Rows with a plus sign add the conditioning loss on that parameter subset; *eager* is without compiler.
 """
 
@@ -56,13 +58,20 @@ def script(name: str, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def one_setting(setting: Setting) -> str:
+def one_setting(setting: Setting) -> tuple[str, Measured]:
     floor, speed = json.loads(script("roofline.py", setting.network, str(setting.steps)))
     print(
         f"{setting.network}, K = {setting.steps}: floor {floor:.3g} s at {speed / 1e9:.0f} GFLOPS", flush=True
     )
     entries, worst = meta_gradient.measure(setting)
-    return meta_gradient.table(setting, entries, worst, floor)
+    section = meta_gradient.table(setting, entries, worst, floor)
+    return section, meta_gradient.summary(setting, entries, floor)
+
+
+def add(path: Path, section: str) -> None:
+    print(section, flush=True)
+    with path.open("a") as file:
+        file.write(section)
 
 
 def others() -> str:
@@ -97,16 +106,14 @@ def main() -> None:
     options.out.write_text(INTRODUCTION.format(machine=machine()) + "\n## One meta-gradient\n")
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # so that the first calls are cold
+        measured = []
         for setting in wanted:
-            section = one_setting(setting)
-            print(section, flush=True)
-            with options.out.open("a") as file:
-                file.write(section)
+            section, medians = one_setting(setting)
+            measured.append(medians)
+            add(options.out, section)
+    add(options.out, targets.table(list(targets.targets(measured))))
     if not options.only:
-        section = others()
-        print(section)
-        with options.out.open("a") as file:
-            file.write(section)
+        add(options.out, others())
 
 
 if __name__ == "__main__":

@@ -7,16 +7,19 @@ The first answer holds the seconds of the first call (compiling included) and wr
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 
 import torch
 
-from contenders import CONTENDERS
+from contenders import CONTENDERS, FREED_KEPT
+from firststep.training.allocator import keep_freed_memory
+from peak import peak_megabytes
 
 network, contender, steps, path = sys.argv[1:]
-compute = CONTENDERS[contender](network, int(steps))
+if contender.endswith(FREED_KEPT) and not keep_freed_memory():
+    raise SystemExit("this C library cannot be told to keep freed memory, or MALLOC_... is set")
+compute = CONTENDERS[contender.removesuffix(FREED_KEPT)](network, int(steps))
 
 
 def timed() -> tuple[float, dict[str, torch.Tensor]]:
@@ -30,5 +33,4 @@ torch.save(gradient, path)
 print(json.dumps({"seconds": first}), flush=True)
 for _line in sys.stdin:
     seconds, gradient = timed()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    print(json.dumps({"seconds": seconds, "megabytes": peak}), flush=True)
+    print(json.dumps({"seconds": seconds, "megabytes": peak_megabytes()}), flush=True)

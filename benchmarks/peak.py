@@ -1,0 +1,15 @@
+"""The largest resident memory that this process has had."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+
+def peak_megabytes() -> float:
+    """Not that of getrusage where it can be helped: after an exec that is the parent's, if it was larger."""
+    status = Path("/proc/self/status")
+    if not status.is_file():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    lines = status.read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 2**10

@@ -1,0 +1,85 @@
+"""What we want of the engine, as ratios within one run, and whether this run has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from meta_gradient import PEERS, Measured
+
+
+class Target(NamedTuple):
+    what: str
+    goal: str
+    found: float
+    met: bool
+
+
+def at_least(what: str, goal: float, found: float, unit: str = "x") -> Target:
+    return Target(what, f"at least {goal:g} {unit}", found, found >= goal)
+
+
+def at_most(what: str, goal: float, found: float, unit: str = "x") -> Target:
+    return Target(what, f"at most {goal:.3g} {unit}", found, found <= goal)
+
+
+def targets(measured: list[Measured]) -> Iterator[Target]:
+    """Those that this run can say something about."""
+    for one in measured:
+        name, seconds = f"{one.network}, K = {one.steps}", one.seconds
+        peers = [peer for peer in PEERS if peer in seconds]
+        if "firststep" in seconds and peers:
+            yield from _beside_peers(one, name, min(peers, key=seconds.__getitem__))
+        if {"firststep", "firststep + cls"} <= seconds.keys():
+            ratio = seconds["firststep + cls"] / seconds["firststep"]
+            yield at_most(f"{name}: time with cls over time without", 1.03, ratio)
+        if {"firststep", "firststep + emb"} <= seconds.keys():
+            ratio = seconds["firststep + emb"] / seconds["firststep"]
+            yield at_most(f"{name}: time with emb over time without", 1.5, ratio)
+        loop = "plain autograd, loop + all"
+        if {"firststep + all", loop} <= seconds.keys():
+            ratio = seconds[loop] / seconds["firststep + all"]
+            yield at_least(f"{name}: with all, times faster than the loop over samples", 2, ratio)
+        if {"firststep eager", "plain autograd"} <= seconds.keys():
+            kept, none = "firststep eager", "firststep eager, nothing kept"
+            plain = seconds["plain autograd"]
+            yield at_most(f"{name}: eager, all kept, over plain autograd", 1, seconds[kept] / plain)
+            yield at_most(f"{name}: eager, nothing kept, over plain autograd", 1.5, seconds[none] / plain)
+    yield from _by_steps(measured)
+
+
+def _beside_peers(one: Measured, name: str, peer: str) -> Iterator[Target]:
+    faster = one.seconds[peer] / one.seconds["firststep"]
+    smaller = one.megabytes["firststep"] / one.megabytes[peer]
+    if one.steps == 5 and one.network in FASTER:
+        yield at_least(f"{name}: times faster than the fastest peer ({peer})", FASTER[one.network], faster)
+    if one.network == MAIN and one.steps == 5:
+        yield at_most(f"{name}: peak over that of {peer}", 0.5, smaller)
+        yield at_most(f"{name}: time over the floor", 1.6, one.seconds["firststep"] / one.floor)
+        yield at_most(f"{name}: first call, nothing compiled before", 90, one.first["firststep"], "s")
+    if one.network == MAIN and one.steps == 20:
+        yield at_most(f"{name}: peak over that of {peer}", 1 / 6, smaller)
+        yield at_most(f"{name}: first call, compiled before", 15, one.first["firststep"], "s")
+
+
+def _by_steps(measured: list[Measured]) -> Iterator[Target]:
+    for few in measured:
+        for many in measured:
+            same = few.network == many.network and (few.steps, many.steps) == (5, 20)
+            if same and few.contains_peers() and many.contains_peers():
+                time = many.seconds["firststep"] / few.seconds["firststep"]
+                peak = many.megabytes["firststep"] / few.megabytes["firststep"]
+                yield at_most(f"{few.network}: time of K = 20 over that of K = 5", 4.2, time)
+                yield at_most(f"{few.network}: peak of K = 20 over that of K = 5", 1.15, peak)
+
+
+MAIN = "Conv4-64, 84 px"
+FASTER = {"Conv4-64, 84 px": 2.0, "Conv4-64, 32 px": 1.5, "Conv4-32, 28 px": 2.0}
+
+
+def table(found: list[Target]) -> str:
+    lines = ["\n## Targets\n", "| | goal | found | |", "|---|---|---|---|"]
+    for target in found:
+        verdict = "met" if target.met else "**not met**"
+        lines.append(f"| {target.what} | {target.goal} | {target.found:.3g} | {verdict} |")
+    return "\n".join(lines) + "\n"
