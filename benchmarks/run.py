@@ -74,6 +74,17 @@ def add(path: Path, section: str) -> None:
         file.write(section)
 
 
+def where_the_time_goes() -> str:
+    """Of the compiled engine, so that a missed target can be understood."""
+    text = "\n## Where the time goes\n\nOne meta-gradient of firststep, K = 5, by torch's profiler, in ms.\n"
+    for network in sorted({setting.network for setting in SETTINGS if setting.network.startswith("Conv")}):
+        parts = json.loads(script("time_shares.py", network, "5").splitlines()[-1])
+        whole = sum(parts.values())
+        lines = [f"| {part} | {ms:.0f} | {100 * ms / whole:.0f} % |" for part, ms in parts.items()]
+        text += "\n".join(["", f"| {network} | ms | share |", "|---|---|---|", *lines, ""])
+    return text
+
+
 def others() -> str:
     gram = json.loads(script("deep_gram.py"))
     episodes = json.loads(script("evaluation_throughput.py"))
@@ -111,7 +122,9 @@ def main() -> None:
             section, medians = one_setting(setting)
             measured.append(medians)
             add(options.out, section)
-    add(options.out, targets.table(list(targets.targets(measured))))
+        add(options.out, targets.table(list(targets.targets(measured))))
+        if not options.only:
+            add(options.out, where_the_time_goes())
     if not options.only:
         add(options.out, others())
 

@@ -42,14 +42,21 @@ def use_fast_kernels(graph: GraphModule) -> None:
     graph.recompile()
 
 
-@torch.library.custom_op("firststep::pool", mutates_args=())
+# Defined at torch's lower level: its `custom_op` checks every call, which costs as much as a small pooling.
+_library = torch.library.Library("firststep", "DEF")
+_library.define("pool(Tensor images) -> (Tensor, Tensor)")
+_library.define("put_back(Tensor values, Tensor places, int height, int width) -> Tensor")
+_library.define("pick(Tensor images, Tensor places) -> Tensor")
+
+
+@torch.library.impl(_library, "pool", "CompositeExplicitAutograd")
 def pool(images: Tensor) -> tuple[Tensor, Tensor]:
     """2x2 max-pooling, and the places of the largest entries."""
     pooled, places = aten.max_pool2d_with_indices(images, [2, 2], [2, 2])
     return pooled, places
 
 
-@torch.library.custom_op("firststep::put_back", mutates_args=())
+@torch.library.impl(_library, "put_back", "CompositeExplicitAutograd")
 def put_back(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
     """The transpose of pooling: every value to its place, 0 elsewhere."""
     back: Tensor = aten.max_pool2d_with_indices_backward(
@@ -59,7 +66,7 @@ def put_back(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
     return back
 
 
-@torch.library.custom_op("firststep::pick", mutates_args=())
+@torch.library.impl(_library, "pick", "CompositeExplicitAutograd")
 def pick(images: Tensor, places: Tensor) -> Tensor:
     """The entries of the images at the places of a pooling."""
     if _order(places) is torch.contiguous_format:
@@ -70,18 +77,18 @@ def pick(images: Tensor, places: Tensor) -> Tensor:
     return picked.unflatten(1, places.shape[-2:]).permute(0, 3, 1, 2)
 
 
-@pool.register_fake
+@torch.library.register_fake("firststep::pool", lib=_library)
 def _(images: Tensor) -> tuple[Tensor, Tensor]:
     height, width = images.shape[-2] // 2, images.shape[-1] // 2
     return _like(images, height, width, images.dtype), _like(images, height, width, torch.int64)
 
 
-@pick.register_fake
+@torch.library.register_fake("firststep::pick", lib=_library)
 def _(images: Tensor, places: Tensor) -> Tensor:
     return _like(places, places.shape[-2], places.shape[-1], images.dtype)
 
 
-@put_back.register_fake
+@torch.library.register_fake("firststep::put_back", lib=_library)
 def _(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
     return _like(places, height, width, values.dtype)
 

@@ -30,9 +30,9 @@ from firststep.metagradient.steps import EagerSteps, Steps
 from firststep.rules import Rule
 from firststep.task import Task
 
-# By default so many of the last steps keep what they computed, if so much memory is enough for them. Few, so
-# that training with 20 steps takes hardly more memory than with 5; of 5 steps, one is then computed twice.
-MOST_KEPT = 4
+# By default so many of the last steps keep what they computed, if so much memory is enough for them. So
+# training with 20 steps takes hardly more memory than with the usual 5.
+MOST_KEPT = 5
 DEFAULT_MEMORY = 2**28
 
 

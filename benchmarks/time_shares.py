@@ -1,0 +1,40 @@
+"""Where the time of one compiled meta-gradient goes, by torch's profiler.
+
+python benchmarks/time_shares.py "Conv4-64, 84 px" 5
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from torch.profiler import ProfilerActivity, profile
+
+from contenders import CONTENDERS
+
+# What a profiled operation's name contains, first match counts.
+PARTS = {
+    "convolutions": ("convolution",),
+    "pooling": ("pool", "firststep::", "gather"),
+    "filling and copying memory": ("fill_", "zero_", "copy_", "clone", "empty", "resize_"),
+    "entry by entry and reductions, compiled": ("CompiledFxGraph", "cpp_fused"),
+}
+REST = "dispatch and the rest"
+
+
+def shares(network: str, steps: int) -> dict[str, float]:
+    """Milliseconds of each part."""
+    compute = CONTENDERS["firststep"](network, steps)
+    for _ in range(3):
+        compute()
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        compute()
+    found = dict.fromkeys([*PARTS, REST], 0.0)
+    for operation in seen.key_averages():
+        part = next((p for p, words in PARTS.items() if any(w in operation.key for w in words)), REST)
+        found[part] += operation.self_cpu_time_total / 1e3
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(shares(sys.argv[1], int(sys.argv[2]))))
