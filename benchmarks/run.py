@@ -33,7 +33,7 @@ file, from the compiler's cache after that. *Peak* is the process's largest resi
 and compiler included. *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
 the query set) at the speed that the network's largest convolution reaches by itself
 (`benchmarks/roofline.py`).
-*Freed memory kept*: the C library was told to, as `firststep train` does (`training/allocator.py`).
+*Freed memory kept*: the C library was told to, as `firststep train` does (`allocator.py`).
 Rows with a plus sign add the conditioning loss on that parameter subset; *eager* is without compiler.
 """
 

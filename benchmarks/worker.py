@@ -13,7 +13,7 @@ import time
 import torch
 
 from contenders import CONTENDERS, FREED_KEPT
-from firststep.training.allocator import keep_freed_memory
+from firststep.allocator import keep_freed_memory
 from peak import peak_megabytes
 
 network, contender, steps, path = sys.argv[1:]

@@ -6,6 +6,7 @@ Importing this needs torch alone; data, training and the command line live in su
 """
 
 from firststep.adaptation import Trajectory, adapt, inner_step, support_gram
+from firststep.allocator import keep_freed_memory
 from firststep.backbones import BACKBONES, build_backbone
 from firststep.conditioning import (
     classifier_gram,
@@ -70,6 +71,7 @@ __all__ = [
     "gap",
     "inner_step",
     "jacobian_gram",
+    "keep_freed_memory",
     "log_condition_number",
     "log_eigenvalue_variance",
     "maml",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from firststep.allocator import keep_freed_memory
 from firststep.backbones import build_backbone
 from firststep.data import Augmentation, Dataset, Episode, Episodes, open_dataset
 from firststep.data.cache import Progress, user_cache
@@ -15,7 +16,6 @@ from firststep.errors import FirststepError
 from firststep.learner import Learner, Params
 from firststep.rules import Method, build_method
 from firststep.task import Task
-from firststep.training.allocator import keep_freed_memory
 from firststep.training.config import TrainConfig
 
 # Episodes for training, validation and test come from different seeds, so that changing one changes no other.

@@ -12,7 +12,7 @@ import pytest
 PROGRAM = """
 from pathlib import Path
 import torch
-from firststep.training.allocator import keep_freed_memory
+from firststep.allocator import keep_freed_memory
 
 def resident():
     lines = Path("/proc/self/status").read_text().splitlines()
