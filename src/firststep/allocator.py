@@ -1,9 +1,10 @@
 """Keep the memory that tensors free for the next ones.
 
-The C library of most Linux systems (glibc) asks the kernel for every large tensor and gives it back when it is
-freed; the next one is then filled with fresh zeroed pages, one page fault after the other. Training allocates
-the same sizes again and again. So a training process is told to keep freed memory: faster, at a peak that is
-higher by what lies in the gaps. The library does so only when asked, for it changes the whole process.
+The C library of most Linux systems (glibc) asks the kernel for every large tensor and gives it back when it
+is freed; the next one is then filled with fresh zeroed pages, one page fault after the other. Training
+allocates the same sizes again and again. So a training process is told to keep freed memory: faster, at a
+peak that is higher by what lies in the gaps. The library does so only when asked, for it changes the whole
+process.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from firststep import Conditioning, Learner, maml
-from firststep.metagradient.compiled import channels_innermost
+from firststep.metagradient.channels import channels_innermost
 from firststep.metagradient.recording import flat, record
 from firststep.metagradient.rewrite import use_fast_kernels
 from firststep.metagradient.split import split

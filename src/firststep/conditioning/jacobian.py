@@ -18,7 +18,7 @@ kept for that; otherwise Jᵀ S_i is one more vector-Jacobian product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from firststep.conditioning._checks import require_finite
-
-ResidualFunction = Callable[[dict[str, Tensor]], Tensor]
+from firststep.conditioning.jacobian_rows import ResidualFunction, evaluate, pull_rows
 
 DEFAULT_MEMORY = 2**29  # bytes for J's columns, and again for the rows' cotangents
 # A CPU is fastest while the rows of a chunk stay in its caches; a GPU with as many as there is room for.
@@ -130,7 +129,7 @@ class _JacobianGram(torch.autograd.Function):
             name: value.detach().requires_grad_(name in plan.psi)
             for name, value in zip(plan.names, values, strict=True)
         }
-        vector, saved_bytes = _evaluate(plan, leaves)
+        vector, saved_bytes = evaluate(plan.residuals, leaves)
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
         gram = vector.new_zeros(rows // n, n, n, dtype=torch.float64)
@@ -166,7 +165,7 @@ class _JacobianGram(torch.autograd.Function):
             name: value.detach().requires_grad_(wanted[name] or name in plan.psi)
             for name, value in zip(plan.names, values, strict=True)
         }
-        vector, saved_bytes = _evaluate(plan, leaves)
+        vector, saved_bytes = evaluate(plan.residuals, leaves)
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
         # Row (b, i) of the tasks' block-diagonal S = W + Wᵀ, as a cotangent of the residual vector.
@@ -193,60 +192,3 @@ class _JacobianGram(torch.autograd.Function):
             del products, product, rows_of_j  # and with them this group's graphs
         remaining = iter(total)
         return None, *(next(remaining) if wanted[name] else None for name in plan.names)
-
-
-def _evaluate(plan: _Plan, leaves: dict[str, Tensor]) -> tuple[Tensor, int]:
-    """The residual vector with its graph, and the bytes that one pass back through it touches."""
-    saved: dict[int, int] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        saved[storage._cdata] = storage.nbytes()  # views of one storage count once
-        return tensor
-
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        vector = plan.residuals(dict(leaves))
-    if not isinstance(vector, Tensor) or vector.dim() < 1 or vector.numel() == 0:
-        raise ValueError("residuals must return a tensor [..., n] with at least one entry")
-    _refuse_captured(vector, leaves)
-    return vector, sum(saved.values())
-
-
-def _refuse_captured(vector: Tensor, leaves: dict[str, Tensor]) -> None:
-    """A tensor that requires grad but is not in ``params`` would lose its gradient: say so."""
-    known = {id(leaf) for leaf in leaves.values()}
-    seen: set[Any] = set()
-    stack = [vector.grad_fn]
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None and id(variable) not in known:
-            raise ValueError(
-                f"residuals uses a tensor of shape {tuple(variable.shape)} that requires grad but is not in "
-                "params; pass it in params (and name ψ with wrt), or detach it"
-            )
-        stack.extend(parent for parent, _ in node.next_functions)
-
-
-def pull_rows(
-    vector: Tensor, inputs: list[Tensor], cotangents: Tensor, create_graph: bool = False
-) -> tuple[Tensor, ...]:
-    """Jᵀ c for a batch of cotangents: one [batch, *shape] tensor for each input."""
-    rows: tuple[Tensor | None, ...] = (None,) * len(inputs)
-    if vector.requires_grad:
-        rows = torch.autograd.grad(
-            vector,
-            inputs,
-            grad_outputs=cotangents,
-            is_grads_batched=True,
-            retain_graph=True,
-            create_graph=create_graph,
-            allow_unused=True,
-        )
-    return tuple(
-        value.new_zeros(len(cotangents), *value.shape) if row is None else row
-        for row, value in zip(rows, inputs, strict=True)
-    )

@@ -16,43 +16,16 @@ from torch import Tensor
 from torch.utils._pytree import TreeSpec, tree_unflatten
 
 from firststep.learner import Learner, Params
+from firststep.metagradient.channels import channels_innermost
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.recording import Function, compile_graph, flat, record, shapes
 from firststep.metagradient.rewrite import use_fast_kernels
-from firststep.metagradient.rows import CompiledRows
+from firststep.metagradient.rows import CompiledRows, reaches_deep
 from firststep.metagradient.split import split
 from firststep.metagradient.steps import EagerSteps, Pulled, Queried, Stepped
 from firststep.rules import Rule
 
 Built = TypeVar("Built")
-
-
-def channels_innermost(images: Tensor) -> Tensor:
-    """The same images with all channels of a pixel side by side in memory, an order that layers then keep.
-
-    Convolutions need no reordering before and after, and what goes channel by channel (batch norm, pooling)
-    uses vector instructions along it.
-    """
-    if images.dim() != 4:
-        return images
-    images = images.contiguous(memory_format=torch.channels_last)
-    if images.shape[1] == 1:
-        # One channel is both orders at once; its stride tells the layers which of them is meant.
-        images = images.as_strided(images.shape, (images[0].numel(), 1, images.shape[3], 1))
-    return images
-
-
-def _is_deep(learner: Learner, conditioning: Conditioning) -> bool:
-    """Whether the rows of its Jacobian reach below the last layers: then their graph is a large one."""
-    shallow = {name for part in ("cls", "emb", "ebn") for name in _subset_if_any(learner, part)}
-    return not shallow.issuperset(learner.subset(conditioning.subset))
-
-
-def _subset_if_any(learner: Learner, part: str) -> tuple[str, ...]:
-    try:
-        return learner.subset(part)
-    except ValueError:  # this network has none
-        return ()
 
 
 class _Pair(NamedTuple):
@@ -86,7 +59,7 @@ class CompiledSteps:
 
     def __init__(self, learner: Learner, rule: Rule, conditioning: Conditioning | None) -> None:
         self._eager = EagerSteps(learner, rule, conditioning)
-        self._by_rows = conditioning if conditioning and _is_deep(learner, conditioning) else None
+        self._by_rows = conditioning if conditioning and reaches_deep(learner, conditioning.subset) else None
         self._recorded = EagerSteps(learner, rule, None) if self._by_rows else self._eager
         self._pairs: dict[Any, _Pair] = {}
         self._queries: dict[Any, tuple[Function, TreeSpec]] = {}

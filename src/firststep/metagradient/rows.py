@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from firststep.conditioning import cross_entropy_residuals
-from firststep.conditioning.jacobian import DEFAULT_MEMORY, pull_rows
+from firststep.conditioning.jacobian import DEFAULT_MEMORY
+from firststep.conditioning.jacobian_rows import pull_rows
 from firststep.learner import Learner, Params
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.recording import Function, compile_graph, flat, record
@@ -24,6 +25,19 @@ from firststep.metagradient.split import split
 
 # The rows of a chunk share the network's own pass, but the graph to compile grows with them.
 ROWS_AT_ONCE = 5
+
+
+def reaches_deep(learner: Learner, subset: str | tuple[str, ...]) -> bool:
+    """Whether the rows of a subset's Jacobian reach below the last layers: then their graph is large."""
+    shallow = {name for part in ("cls", "emb", "ebn") for name in _subset_if_any(learner, part)}
+    return not shallow.issuperset(learner.subset(subset))
+
+
+def _subset_if_any(learner: Learner, part: str) -> tuple[str, ...]:
+    try:
+        return learner.subset(part)
+    except ValueError:  # this network has none
+        return ()
 
 
 class Conditioned(NamedTuple):
