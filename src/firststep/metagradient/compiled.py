@@ -20,7 +20,7 @@ from firststep.metagradient.channels import channels_innermost
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.recording import Function, compile_graph, flat, record, shapes
 from firststep.metagradient.rewrite import use_fast_kernels
-from firststep.metagradient.rows import CompiledRows, reaches_deep
+from firststep.metagradient.rows import Conditioned, conditioning_by_rows, reaches_deep
 from firststep.metagradient.split import split
 from firststep.metagradient.steps import EagerSteps, Pulled, Queried, Stepped
 from firststep.rules import Rule
@@ -38,7 +38,7 @@ class _Pair(NamedTuple):
     structure: TreeSpec
     """Of (Stepped, Pulled)."""
     kept_bytes: int
-    rows: CompiledRows | None
+    rows: Callable[[Params, Tensor, Tensor, Tensor], Conditioned] | None
     """Conditioning that is too deep to be a part of the pull-back."""
 
 
@@ -166,7 +166,7 @@ class CompiledSteps:
             stepped=stepped,
             structure=structure,
             kept_bytes=sum({value.data_ptr(): value.untyped_storage().nbytes() for value in kept}.values()),
-            rows=CompiledRows(self._eager.learner, self._by_rows, params, images, labels)
+            rows=conditioning_by_rows(self._eager.learner, self._by_rows, params, images, labels)
             if self._by_rows
             else None,
         )

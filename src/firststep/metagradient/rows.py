@@ -9,11 +9,13 @@ where that may be kept, else the rows are computed once more: memory does not gr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from firststep.adaptation import support_gram
 from firststep.conditioning import cross_entropy_residuals
 from firststep.conditioning.jacobian import DEFAULT_MEMORY
 from firststep.conditioning.jacobian_rows import pull_rows
@@ -25,6 +27,7 @@ from firststep.metagradient.split import split
 
 # The rows of a chunk share the network's own pass, but the graph to compile grows with them.
 ROWS_AT_ONCE = 5
+MOST_OF_J = DEFAULT_MEMORY // 2  # bytes: there are several forms of it at a time
 
 
 def reaches_deep(learner: Learner, subset: str | tuple[str, ...]) -> bool:
@@ -46,6 +49,36 @@ class Conditioned(NamedTuple):
     params: Params
     stage_loss: Tensor
     gram: Tensor
+
+
+class EagerRows:
+    """Not compiled, for a Jacobian that is too large to be held: layer by layer, see ``jacobian_gram``."""
+
+    def __init__(self, learner: Learner, conditioning: Conditioning) -> None:
+        self._learner = learner
+        self._conditioning = conditioning
+
+    def __call__(self, params: Params, images: Tensor, labels: Tensor, weight: Tensor) -> Conditioned:
+        theta = {name: value.detach().requires_grad_() for name, value in params.items()}
+        subset = self._conditioning.subset
+        with torch.enable_grad():
+            gram = support_gram(
+                self._learner, images, labels, params=theta, subset=subset, check_finite=False
+            )
+            stage_loss = self._conditioning.stage_loss(gram)
+        grads = torch.autograd.grad(stage_loss, list(theta.values()), weight, materialize_grads=True)
+        return Conditioned(dict(zip(params, grads, strict=True)), stage_loss.detach(), gram.detach())
+
+
+def conditioning_by_rows(
+    learner: Learner, conditioning: Conditioning, params: Params, images: Tensor, labels: Tensor
+) -> Callable[[Params, Tensor, Tensor, Tensor], Conditioned]:
+    """(parameters, images, labels, weight) ↦ the loss and ``weight`` times its gradient in all parameters."""
+    psi = [params[name] for name in learner.subset(conditioning.subset)]
+    jacobian_bytes = len(labels) * sum(value.numel() * value.element_size() for value in psi)
+    if jacobian_bytes > MOST_OF_J:
+        return EagerRows(learner, conditioning)
+    return CompiledRows(learner, conditioning, params, images, labels)
 
 
 class CompiledRows:
@@ -87,7 +120,6 @@ class CompiledRows:
 
     @torch.no_grad()
     def __call__(self, params: Params, images: Tensor, labels: Tensor, weight: Tensor) -> Conditioned:
-        """The loss at these parameters, and ``weight`` times its gradient in all of them."""
         support = flat((params, images, labels))
         chunks = self._units.split(ROWS_AT_ONCE)
         parts, kept = [], []
