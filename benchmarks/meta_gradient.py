@@ -76,6 +76,12 @@ class Entry:
     first: float = 0.0
     seconds: list[float] = field(default_factory=list)
     megabytes: float = 0.0
+    first_megabytes: float = 0.0
+
+    @property
+    def peak(self) -> float:
+        """The first call, which may compile, included."""
+        return max(self.megabytes, self.first_megabytes)
 
     @property
     def median(self) -> float:
@@ -106,7 +112,9 @@ class Measured:
     steps: int
     floor: float
     seconds: dict[str, float]
-    megabytes: dict[str, float]
+    peak: dict[str, float]
+    later_peak: dict[str, float]
+    """Without the first call."""
     first: dict[str, float]
 
     def contains_peers(self) -> bool:
@@ -119,7 +127,8 @@ def summary(setting: Setting, entries: dict[str, Entry], floor: float) -> Measur
         setting.steps,
         floor,
         seconds={name: entry.median for name, entry in entries.items()},
-        megabytes={name: entry.megabytes for name, entry in entries.items()},
+        peak={name: entry.peak for name, entry in entries.items()},
+        later_peak={name: entry.megabytes for name, entry in entries.items()},
         first={name: entry.first for name, entry in entries.items()},
     )
 
@@ -134,7 +143,8 @@ def start(setting: Setting, contender: str, path: Path) -> Entry:
         text=True,
     )
     entry = Entry(process, path)
-    entry.first = entry.answer()["seconds"]
+    answer = entry.answer()
+    entry.first, entry.first_megabytes = answer["seconds"], answer["megabytes"]
     return entry
 
 
@@ -143,20 +153,22 @@ def constrained(contender: str) -> str:
     return contender.removesuffix(FREED_KEPT).partition(" + ")[2]
 
 
-def difference(entries: dict[str, Entry]) -> float:
-    """The largest relative difference between contenders that compute the same thing."""
-    worst = 0.0
+def difference(entries: dict[str, Entry]) -> float | None:
+    """The largest relative difference between contenders that compute the same thing, if there are two."""
+    worst = None
     for name, entry in entries.items():
         for other_name, other in entries.items():
             if name < other_name and constrained(name) == constrained(other_name):
                 mine, theirs = torch.load(entry.gradient), torch.load(other.gradient)
                 square = sum((mine[n] - theirs[n]).double().square().sum() for n in theirs)
                 size = sum(value.double().square().sum() for value in theirs.values())
-                worst = max(worst, float((square / size) ** 0.5))
+                error = float((square / size) ** 0.5)
+                if worst is None or not error <= worst:  # so that NaN counts
+                    worst = error
     return worst
 
 
-def measure(setting: Setting) -> tuple[dict[str, Entry], float]:
+def measure(setting: Setting) -> tuple[dict[str, Entry], float | None]:
     with tempfile.TemporaryDirectory() as folder:
         entries: dict[str, Entry] = {}
         try:
@@ -166,11 +178,15 @@ def measure(setting: Setting) -> tuple[dict[str, Entry], float]:
                 except Died as error:
                     print(f"{name} {error}", flush=True)
             worst = difference(entries)
-            if not worst < TOLERANCE:
+            if worst is not None and not worst < TOLERANCE:
                 raise SystemExit(f"{setting}: gradients differ by {worst:.1e}; nothing is timed")
             for _ in range(setting.repeats):
-                for entry in entries.values():
-                    entry.ask()
+                for name, entry in list(entries.items()):
+                    try:
+                        entry.ask()
+                    except (Died, BrokenPipeError) as error:
+                        print(f"{name} {error}", flush=True)
+                        entries.pop(name)
         finally:
             for entry in entries.values():
                 entry.process.kill()
@@ -178,20 +194,21 @@ def measure(setting: Setting) -> tuple[dict[str, Entry], float]:
     return entries, worst
 
 
-def table(setting: Setting, entries: dict[str, Entry], worst: float, floor: float) -> str:
-    base = entries[setting.contenders[0]]
+def table(setting: Setting, entries: dict[str, Entry], worst: float | None, floor: float) -> str:
+    base = next(iter(entries.values()))
+    agreement = "nothing to compare with" if worst is None else f"gradients agree to {worst:.0e}"
     lines = [
         f"\n### {setting.network}, K = {setting.steps}\n",
-        f"{setting.repeats} interleaved repeats; gradients agree to {worst:.0e}; floor {floor:.3g} s.\n",
+        f"{setting.repeats} interleaved repeats; {agreement}; floor {floor:.3g} s.\n",
         "| | median, s | least to most | time over first row's | times the floor | peak, MB "
-        "| peak over first row's | first call, s |",
-        "|---|---|---|---|---|---|---|---|",
+        "| peak over first row's | peak after the first call, MB | first call, s |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, entry in entries.items():
         lines.append(
             f"| {name} | {entry.median:.3f} | {min(entry.seconds):.3f} to {max(entry.seconds):.3f} "
-            f"| {entry.median / base.median:.2f} | {entry.median / floor:.2f} | {entry.megabytes:.0f} "
-            f"| {entry.megabytes / base.megabytes:.2f} | {entry.first:.1f} |"
+            f"| {entry.median / base.median:.2f} | {entry.median / floor:.2f} | {entry.peak:.0f} "
+            f"| {entry.peak / base.peak:.2f} | {entry.megabytes:.0f} | {entry.first:.1f} |"
         )
     lines += [f"| {name} | did not finish |" for name in setting.contenders if name not in entries]
     return "\n".join(lines) + "\n"

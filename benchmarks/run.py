@@ -30,7 +30,8 @@ Written by `make bench`. {machine}
 5-way 5-shot, 16 queries a class, one task, float32. A meta-gradient is exact, through all inner steps, of all
 parameters. *First call* includes compiling where there is any: cold the first time a network is met in this
 file, from the compiler's cache after that. *Peak* is the process's largest resident memory, Python, PyTorch
-and compiler included. *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
+and what the compiler does in the process included; *after the first call* is without that.
+*Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
 the query set) at the speed that the network's largest convolution reaches by itself
 (`benchmarks/roofline.py`).
 *Freed memory kept*: the C library was told to, as `firststep train` does (`allocator.py`).

@@ -40,8 +40,8 @@ def targets(measured: list[Measured]) -> Iterator[Target]:
         if {"firststep + all", loop} <= seconds.keys():
             ratio = seconds[loop] / seconds["firststep + all"]
             yield at_least(f"{name}: with all, times faster than the loop over samples", 2, ratio)
-        if {"firststep eager", "plain autograd"} <= seconds.keys():
-            kept, none = "firststep eager", "firststep eager, nothing kept"
+        kept, none = "firststep eager", "firststep eager, nothing kept"
+        if {kept, none, "plain autograd"} <= seconds.keys():
             plain = seconds["plain autograd"]
             yield at_most(f"{name}: eager, all kept, over plain autograd", 1, seconds[kept] / plain)
             yield at_most(f"{name}: eager, nothing kept, over plain autograd", 1.5, seconds[none] / plain)
@@ -50,7 +50,7 @@ def targets(measured: list[Measured]) -> Iterator[Target]:
 
 def _beside_peers(one: Measured, name: str, peer: str) -> Iterator[Target]:
     faster = one.seconds[peer] / one.seconds["firststep"]
-    smaller = one.megabytes["firststep"] / one.megabytes[peer]
+    smaller = one.peak["firststep"] / one.peak[peer]
     if one.steps == 5 and one.network in FASTER:
         yield at_least(f"{name}: times faster than the fastest peer ({peer})", FASTER[one.network], faster)
     if one.network == MAIN and one.steps == 5:
@@ -68,9 +68,11 @@ def _by_steps(measured: list[Measured]) -> Iterator[Target]:
             same = few.network == many.network and (few.steps, many.steps) == (5, 20)
             if same and few.contains_peers() and many.contains_peers():
                 time = many.seconds["firststep"] / few.seconds["firststep"]
-                peak = many.megabytes["firststep"] / few.megabytes["firststep"]
+                peak = many.later_peak["firststep"] / few.later_peak["firststep"]
                 yield at_most(f"{few.network}: time of K = 20 over that of K = 5", 4.2, time)
-                yield at_most(f"{few.network}: peak of K = 20 over that of K = 5", 1.15, peak)
+                yield at_most(
+                    f"{few.network}: peak of K = 20 over that of K = 5, compiling apart", 1.15, peak
+                )
 
 
 MAIN = "Conv4-64, 84 px"

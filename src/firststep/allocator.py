@@ -18,12 +18,13 @@ _NEVER_MIND = 2**31 - 1  # bytes that may lie unused at the end; the largest val
 _AT_ONCE = 2**26  # bytes by which memory grows
 
 FIXED_BY_USER = "MALLOC_"
-"""Environment variables that begin so are the user's own settings, which stay."""
+"""Environment variables that begin so are the user's own settings, which stay; as do GLIBC_TUNABLES."""
 
 
 def keep_freed_memory() -> bool:
     """For this process, from now on; False where there is no such setting, or the user has made it."""
-    if any(name.startswith(FIXED_BY_USER) for name in os.environ):
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    if "glibc.malloc" in tunables or any(name.startswith(FIXED_BY_USER) for name in os.environ):
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt

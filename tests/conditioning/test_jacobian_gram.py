@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
@@ -156,3 +157,35 @@ def test_float32_networks_have_float64_grams_of_the_same_value() -> None:
     )
     assert got.dtype == torch.float64
     assert relative_error(got, expected) < 1e-5
+
+
+@pytest.mark.parametrize("memory", [0, 2**29])
+def test_parameters_without_dimensions(memory: int) -> None:
+    """A temperature, for example; with J kept and not."""
+    x = torch.linspace(0.5, 2.0, 3, dtype=torch.float64)
+    params = {"gain": torch.tensor(1.3, dtype=torch.float64), "shift": torch.tensor([0.2]).double()}
+
+    def gram(gain: Tensor, shift: Tensor) -> Tensor:
+        given = {"gain": gain, "shift": shift}
+        return jacobian_gram(lambda p: torch.sin(p["gain"] * x + p["shift"]), given, memory=memory)
+
+    leaves = tuple(value.requires_grad_() for value in params.values())
+    cosine = torch.cos(params["gain"] * x + params["shift"]).detach()
+    torch.testing.assert_close(gram(*leaves).detach(), torch.outer(cosine, cosine) * (torch.outer(x, x) + 1))
+    assert torch.autograd.gradcheck(gram, leaves)
+
+
+def test_a_gram_matrix_that_gets_no_gradient_passes_none_on() -> None:
+    class Ignored(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, gram: Tensor, other: Tensor) -> Tensor:
+            return other.clone()
+
+        @staticmethod
+        def backward(ctx: object, grad: Tensor) -> tuple[None, Tensor]:  # type: ignore[override]
+            return None, grad
+
+    weight = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+    gram = jacobian_gram(lambda p: torch.sin(p["weight"]), {"weight": weight})
+    (grad,) = torch.autograd.grad(Ignored.apply(gram, 3 * weight).sum(), weight)
+    assert grad.item() == 3

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 
+from firststep.cli.process import prepare
 from firststep.errors import FirststepError, unknown
 
 COMMANDS: dict[str, str] = {
@@ -37,6 +38,8 @@ DESCRIPTION = "Few-shot learners that are good from the first gradient step."
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return the exit status: 0 done, 2 bad input, 130 interrupted."""
+    if arguments is None:  # this process is ours
+        prepare()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]

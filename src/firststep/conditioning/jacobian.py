@@ -98,10 +98,9 @@ class _Plan:
             yield chunks[start : start + together]
 
     def keeps(self, leaves: dict[str, Tensor], rows: int) -> bool:
-        """Whether J fits in memory as a whole."""
-        return (
-            rows * sum(leaves[name].numel() * leaves[name].element_size() for name in self.psi) <= self.memory
-        )
+        """Whether J fits in memory as a whole: four times, for the forms it takes on the way back."""
+        j_bytes = rows * sum(leaves[name].numel() * leaves[name].element_size() for name in self.psi)
+        return 4 * j_bytes <= self.memory
 
     def column_groups(self, leaves: dict[str, Tensor], rows: int) -> Iterator[list[Tensor]]:
         """Parameters whose columns of J fit in memory together, the last layers first.
@@ -142,6 +141,7 @@ class _JacobianGram(torch.autograd.Function):
                     part.append(rows_of_j)
             for leaf, part in zip(group, parts, strict=True):
                 whole = torch.cat(part)
+                part.clear()
                 j = whole.reshape(rows // n, n, -1).double()
                 gram = gram + j @ j.mT
                 if keep:
@@ -157,8 +157,10 @@ class _JacobianGram(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_gram: Tensor, *_: None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_gram: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
         plan: _Plan = ctx.plan
+        if grad_gram is None:
+            return (None,) * (1 + len(plan.names))
         values, kept = ctx.saved_tensors[: len(plan.names)], ctx.saved_tensors[len(plan.names) :]
         wanted = dict(zip(plan.names, ctx.needs_input_grad[1:], strict=True))
         leaves = {
@@ -172,7 +174,7 @@ class _JacobianGram(torch.autograd.Function):
         symmetric = (grad_gram + grad_gram.mT).reshape(rows // n, n, n).to(vector.dtype)
         blocks = torch.block_diag(*symmetric)
         cotangents = blocks.view(rows, *vector.shape)
-        all_fixed = [(blocks.double() @ j.flatten(1).double()).to(j.dtype).view_as(j) for j in kept]
+        all_fixed = [(blocks.double() @ j.reshape(rows, -1).double()).to(j.dtype).view_as(j) for j in kept]
         psi = [leaves[name] for name in plan.psi]
         targets = [leaf for name, leaf in leaves.items() if wanted[name]]
         total = [torch.zeros_like(target) for target in targets]

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from firststep.allocator import keep_freed_memory
 from firststep.fleet.job import Job, Report, Tell
 from firststep.fleet.needs import Needs, needs
 from firststep.fleet.ray_cluster import connection, import_ray, report_queue
@@ -88,6 +89,7 @@ def _task(job: Job, reports: Any, threads: int) -> Report:
         with suppress(ray.exceptions.RayError):
             reports.put_nowait(report)
 
+    keep_freed_memory()  # the process is ours
     return carry_out(job, send, threads)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from multiprocessing import connection, resource_tracker
 from multiprocessing.process import BaseProcess
 
+from firststep.allocator import keep_freed_memory
 from firststep.fleet.job import Job, Report
 from firststep.fleet.work import carry_out
 
@@ -76,6 +77,7 @@ def _main(job: Job, threads: int, device: str | None, reports: connection.Connec
     threading.Thread(target=_stop_with_the_planner, daemon=True).start()
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device  # before CUDA starts
+    keep_freed_memory()  # the process is ours
     with contextlib.suppress(KeyboardInterrupt):  # asked to stop: it has saved
         last = carry_out(job, reports.send, threads)
         reports.send(last)

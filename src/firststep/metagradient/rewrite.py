@@ -42,21 +42,12 @@ def use_fast_kernels(graph: GraphModule) -> None:
     graph.recompile()
 
 
-# Defined at torch's lower level: its `custom_op` checks every call, which costs as much as a small pooling.
-_library = torch.library.Library("firststep", "DEF")
-_library.define("pool(Tensor images) -> (Tensor, Tensor)")
-_library.define("put_back(Tensor values, Tensor places, int height, int width) -> Tensor")
-_library.define("pick(Tensor images, Tensor places) -> Tensor")
-
-
-@torch.library.impl(_library, "pool", "CompositeExplicitAutograd")
 def pool(images: Tensor) -> tuple[Tensor, Tensor]:
     """2x2 max-pooling, and the places of the largest entries."""
     pooled, places = aten.max_pool2d_with_indices(images, [2, 2], [2, 2])
     return pooled, places
 
 
-@torch.library.impl(_library, "put_back", "CompositeExplicitAutograd")
 def put_back(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
     """The transpose of pooling: every value to its place, 0 elsewhere."""
     back: Tensor = aten.max_pool2d_with_indices_backward(
@@ -66,7 +57,6 @@ def put_back(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
     return back
 
 
-@torch.library.impl(_library, "pick", "CompositeExplicitAutograd")
 def pick(images: Tensor, places: Tensor) -> Tensor:
     """The entries of the images at the places of a pooling."""
     if _order(places) is torch.contiguous_format:
@@ -77,20 +67,39 @@ def pick(images: Tensor, places: Tensor) -> Tensor:
     return picked.unflatten(1, places.shape[-2:]).permute(0, 3, 1, 2)
 
 
-@torch.library.register_fake("firststep::pool", lib=_library)
-def _(images: Tensor) -> tuple[Tensor, Tensor]:
+def _pool_shape(images: Tensor) -> tuple[Tensor, Tensor]:
     height, width = images.shape[-2] // 2, images.shape[-1] // 2
     return _like(images, height, width, images.dtype), _like(images, height, width, torch.int64)
 
 
-@torch.library.register_fake("firststep::pick", lib=_library)
-def _(images: Tensor, places: Tensor) -> Tensor:
+def _pick_shape(images: Tensor, places: Tensor) -> Tensor:
     return _like(places, places.shape[-2], places.shape[-1], images.dtype)
 
 
-@torch.library.register_fake("firststep::put_back", lib=_library)
-def _(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
+def _put_back_shape(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
     return _like(places, height, width, values.dtype)
+
+
+def _operators() -> torch.library.Library:
+    """Defined at torch's lower level: what its ``custom_op`` checks at every call costs as much as a pooling."""
+    library = torch.library.Library("firststep", "DEF")
+    for signature, operator, fake in (
+        ("pool(Tensor images) -> (Tensor, Tensor)", pool, _pool_shape),
+        (
+            "put_back(Tensor values, Tensor places, int height, int width) -> Tensor",
+            put_back,
+            _put_back_shape,
+        ),
+        ("pick(Tensor images, Tensor places) -> Tensor", pick, _pick_shape),
+    ):
+        library.define(signature)
+        library.impl(operator.__name__, operator, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"firststep::{operator.__name__}", fake, lib=library)
+    return library
+
+
+# A module that is loaded again finds its operators there: they can be defined once in a process.
+_library = globals().get("_library") or _operators()
 
 
 def _ordered_as(example: Tensor, values: Tensor) -> Tensor:

@@ -127,7 +127,10 @@ class CompiledRows:
             results = self._rows(*support, units)
             parts.append(results[: len(self._psi)])
             kept.append(results[len(self._psi) :] if self._keep else None)
-        jacobian = [torch.cat(rows)[: len(labels)].flatten(1).double() for rows in zip(*parts, strict=True)]
+        jacobian = [
+            torch.cat(rows)[: len(labels)].reshape(len(labels), -1).double()
+            for rows in zip(*parts, strict=True)
+        ]
         gram = torch.stack([j @ j.mT for j in jacobian]).sum(0)
         with torch.enable_grad():
             stage_loss = self._conditioning.stage_loss(gram.requires_grad_())
@@ -135,10 +138,11 @@ class CompiledRows:
         symmetric = cotangent + cotangent.mT
         fixed = [
             _padded((symmetric @ j).to(params[name].dtype))
-            .unflatten(1, params[name].shape)
+            .reshape(-1, *params[name].shape)
             .split(ROWS_AT_ONCE)
             for name, j in zip(self._psi, jacobian, strict=True)
         ]
+        del parts, jacobian, results  # forms of J that have served
         total = [torch.zeros_like(value) for value in params.values()]
         for number, units in enumerate(chunks):
             values = kept[number]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import dataclass
 
 import torch
 
-from firststep.allocator import keep_freed_memory
 from firststep.backbones import build_backbone
 from firststep.data import Augmentation, Dataset, Episode, Episodes, open_dataset
-from firststep.data.cache import Progress, user_cache
+from firststep.data.cache import Progress
 from firststep.errors import FirststepError
 from firststep.learner import Learner, Params
 from firststep.rules import Method, build_method
@@ -80,10 +78,6 @@ def set_up(
     device = device or choose_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    keep_freed_memory()
-    if config.compile:
-        # Beside the data's caches, not in the temporary folder that torch would take: to be found again.
-        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(user_cache() / "compiled"))
     generator = torch.Generator().manual_seed(config.seed)
     try:
         module = build_backbone(
