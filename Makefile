@@ -27,7 +27,7 @@ demo: $(READY)  ## meta-train with and without conditioning on glyphs, ending in
 
 test: lint types pytest  ## lint, type-check and run the tests
 
-bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md (half an hour, idle machine)
+bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md (most of an hour, idle machine)
 	@$(BIN)/python benchmarks/run.py
 
 lint: $(READY)

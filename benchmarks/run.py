@@ -1,6 +1,6 @@
 """All benchmarks of speed and memory, written to benchmarks/results.md as they come.
 
-    make bench                                     # everything: about half an hour on two idle cores
+    make bench                                     # everything: most of an hour on two idle cores
     python benchmarks/run.py --only "28 px"        # the settings whose name contains this
 
 Run it on an idle machine. Results are ratios within one run; the absolute times are this machine's.

@@ -81,7 +81,7 @@ def _put_back_shape(values: Tensor, places: Tensor, height: int, width: int) -> 
 
 
 def _operators() -> torch.library.Library:
-    """Defined at torch's lower level: what its ``custom_op`` checks at every call costs as much as a pooling."""
+    """Defined at torch's lower level: ``custom_op`` checks every call, which costs as much as a pooling."""
     library = torch.library.Library("firststep", "DEF")
     for signature, operator, fake in (
         ("pool(Tensor images) -> (Tensor, Tensor)", pool, _pool_shape),
