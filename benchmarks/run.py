@@ -119,10 +119,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # so that the first calls are cold
         measured = []
-        for setting in wanted:
-            section, medians = one_setting(setting)
-            measured.append(medians)
-            add(options.out, section)
+        try:
+            for setting in wanted:
+                section, medians = one_setting(setting)
+                measured.append(medians)
+                add(options.out, section)
+        except KeyboardInterrupt:
+            missing = [f"{one.network}, K = {one.steps}" for one in wanted[len(measured) :]]
+            add(options.out, f"\nStopped here; not measured: {'; '.join(missing)}.\n")
         add(options.out, targets.table(list(targets.targets(measured))))
         if not options.only:
             add(options.out, where_the_time_goes())
