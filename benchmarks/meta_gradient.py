@@ -20,9 +20,9 @@ import torch
 from contenders import FREED_KEPT
 
 HERE = Path(__file__).parent
-# Catches a contender that computes something else; exactness is tested in float64 (tests/metagradient). Float32
-# through many steps on noise is no better: for Conv4-64, 84 px, K = 5, plain autograd's own float32 gradient is
-# 0.007 from its float64 one.
+# Catches a contender that computes something else; exactness is tested in float64 (tests/metagradient).
+# Float32 through many steps on noise is no better: for Conv4-64, 84 px, K = 5, plain autograd's own float32
+# gradient is 0.007 from its float64 one.
 TOLERANCE = 0.1
 PEERS = ("higher", "torchopt", "plain autograd")
 OURS = ("firststep", "firststep + cls")
