@@ -47,6 +47,17 @@ def learner_and_task(network: str) -> tuple[Learner, Task]:
     return learner, task
 
 
+def in_float64(network: str, steps: int) -> Compute:
+    """The reference where float32 is too coarse to compare; step by step, for its memory."""
+    learner, task = learner_and_task(network)
+    learner.module.double()
+    task = Task(
+        task.support_images.double(), task.support_labels, task.query_images.double(), task.query_labels
+    )
+    compute = MetaGradient(learner, maml(RATE), steps=steps, memory=0)
+    return lambda: compute(learner.params(), {}, [task]).params
+
+
 def firststep(network: str, steps: int, subset: str | None = None, **options: bool | int) -> Compute:
     learner, task = learner_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
@@ -130,7 +141,10 @@ def with_torchopt(network: str, steps: int) -> Compute:
 
 ALL_KEPT = 2**40  # bytes: every step keeps what it computed
 
+FLOAT64 = "float64"
+
 CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
+    FLOAT64: in_float64,
     "firststep": lambda network, steps: firststep(network, steps, compile=True),
     "firststep + cls": lambda network, steps: firststep(network, steps, "cls", compile=True),
     "firststep + emb": lambda network, steps: firststep(network, steps, "emb", compile=True),

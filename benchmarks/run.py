@@ -1,6 +1,7 @@
 """All benchmarks of speed and memory, written to benchmarks/results.md as they come.
 
     make bench                                     # everything: most of an hour on two idle cores
+    python benchmarks/run.py --go-on               # what a run that was cut short has not measured
     python benchmarks/run.py --only "28 px"        # the settings whose name contains this
 
 Run it on an idle machine. Results are ratios within one run; the absolute times are this machine's.
@@ -20,8 +21,8 @@ from pathlib import Path
 import torch
 
 import meta_gradient
-import targets
 from meta_gradient import HERE, SETTINGS, Measured, Setting
+from record import Record
 
 INTRODUCTION = """# Speed and memory: results
 
@@ -64,15 +65,9 @@ def one_setting(setting: Setting) -> tuple[str, Measured]:
     print(
         f"{setting.network}, K = {setting.steps}: floor {floor:.3g} s at {speed / 1e9:.0f} GFLOPS", flush=True
     )
-    entries, worst = meta_gradient.measure(setting)
-    section = meta_gradient.table(setting, entries, worst, floor)
+    entries, agree = meta_gradient.measure(setting)
+    section = meta_gradient.table(setting, entries, agree, floor)
     return section, meta_gradient.summary(setting, entries, floor)
-
-
-def add(path: Path, section: str) -> None:
-    print(section, flush=True)
-    with path.open("a") as file:
-        file.write(section)
 
 
 def where_the_time_goes() -> str:
@@ -109,29 +104,22 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="settings whose name contains this")
     parser.add_argument("--out", type=Path, default=HERE / "results.md")
+    parser.add_argument("--go-on", action="store_true", help="measure only what --out lacks")
     options = parser.parse_args()
     wanted = [one for one in SETTINGS if options.only in f"{one.network}, K = {one.steps}"]
     if not wanted:
         raise SystemExit(
             f"no setting contains {options.only!r}; there are {sorted({s.network for s in SETTINGS})}"
         )
-    options.out.write_text(INTRODUCTION.format(machine=machine()) + "\n## One meta-gradient\n")
+    record = Record(options.out, INTRODUCTION.format(machine=machine()), go_on=options.go_on)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # so that the first calls are cold
-        measured = []
-        try:
-            for setting in wanted:
-                section, medians = one_setting(setting)
-                measured.append(medians)
-                add(options.out, section)
-        except KeyboardInterrupt:
-            missing = [f"{one.network}, K = {one.steps}" for one in wanted[len(measured) :]]
-            add(options.out, f"\nStopped here; not measured: {'; '.join(missing)}.\n")
-        add(options.out, targets.table(list(targets.targets(measured))))
-        if not options.only:
-            add(options.out, where_the_time_goes())
-    if not options.only:
-        add(options.out, others())
+        for setting in wanted:
+            if setting not in record:
+                record.add(setting, *one_setting(setting))
+        if not options.only and not record.rest:
+            record.rest = where_the_time_goes() + others()
+    record.write()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,44 @@
+"""What was measured so far, kept beside the page that shows it: a run that is cut short can go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import targets
+from meta_gradient import SETTINGS, Measured, Setting
+
+
+class Record:
+    """Sections by setting, and the page made of them."""
+
+    def __init__(self, page: Path, introduction: str, *, go_on: bool) -> None:
+        self._page = page
+        self._file = page.with_suffix(".json")
+        self._introduction = introduction
+        self._sections: dict[str, dict[str, Any]] = {}
+        self.rest = ""
+        if go_on and self._file.is_file():
+            found = json.loads(self._file.read_text())
+            self._sections, self.rest = found["sections"], found["rest"]
+
+    def __contains__(self, setting: Setting) -> bool:
+        return str(setting) in self._sections
+
+    def add(self, setting: Setting, section: str, medians: Measured) -> None:
+        print(section, flush=True)
+        self._sections[str(setting)] = {"section": section, "medians": dataclasses.asdict(medians)}
+        self.write()
+
+    def write(self) -> None:
+        known = [self._sections[str(setting)] for setting in SETTINGS if setting in self]
+        missing = [f"{one.network}, K = {one.steps}" for one in SETTINGS if one not in self]
+        judged = list(targets.targets([Measured(**one["medians"]) for one in known]))
+        text = self._introduction + targets.table(judged) + "\n## One meta-gradient\n"
+        text += "".join(one["section"] for one in known)
+        if missing:
+            text += f"\nNot measured here: {'; '.join(missing)}.\n"
+        self._page.write_text(text + self.rest)
+        self._file.write_text(json.dumps({"sections": self._sections, "rest": self.rest}, indent=1) + "\n")
