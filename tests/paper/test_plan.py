@@ -83,6 +83,10 @@ def test_the_inner_rate_follows_the_number_of_features() -> None:
     assert asked.config(protocol("glyphs", "conv4", conditioned=True)).rate == 0.1
     assert "rate 0.1" in asked.describe()
     assert asked.slug == "laptop-filters32-rate0.1"
+    many = Changes(filters=32, rate=0.1, updates=2000, episodes=600, validate_every=100)
+    other = Changes(filters=32, rate=0.1, updates=3000, episodes=600, validate_every=100)
+    assert len(Scale("laptop", many).slug) < 40
+    assert Scale("laptop", many).slug != Scale("laptop", other).slug
     modgrad = protocol("glyphs", "conv4", conditioned=False, method="modgrad")
     assert laptop.config(modgrad).rate is None  # its authors' own
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +30,8 @@ _TAKEN_OVER = (
 """What goes into a run's configuration as it is."""
 OWN_RATE = ("modgrad",)
 """Methods that keep their authors' inner rate: they move few layers, and not the classifier."""
+
+LONGEST_NAME = 40  # characters for the changes in a file name
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,10 @@ class Scale:
 
     @property
     def slug(self) -> str:
-        """For file names."""
+        """For file names; a hash stands for many changes, which the files themselves list."""
         extra = "".join(f"-{name.replace('_', '-')}{value}" for name, value in self.overrides.given().items())
+        if len(extra) > LONGEST_NAME:
+            extra = f"-changed-{hashlib.sha256(extra.encode()).hexdigest()[:8]}"
         return f"{self.name}{extra}"
 
     def flags(self) -> list[str]:
