@@ -57,14 +57,17 @@ def test_names_and_folders_must_differ(tmp_path: Path) -> None:
 
 def test_a_killed_planner_run_again_redoes_nothing_and_ends_the_same(tmp_path: Path) -> None:
     jobs = jobs_of(tmp_path, 10, 2)
-    planner = subprocess.Popen([*PLANNER, str(tmp_path), "10", "2"], stdout=subprocess.PIPE, text=True)
+    command = [*PLANNER, str(tmp_path), "10", "2"]
+    planner = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert planner.stdout is not None
     for line in planner.stdout:
         job, state, update = line.split()
         if job == "run1" and state == "training" and int(update) > 2:
             break
     planner.kill()
-    planner.communicate()
+    complaints = planner.communicate()[1]  # the workers', who end a little later
+    assert "Traceback" not in complaints
+    assert not (jobs[1].folder / "error.txt").exists()
     assert not jobs[1].is_done()
     before = jobs[0].run.checkpoint_path("last").stat().st_mtime_ns
     seen: list[Report] = []

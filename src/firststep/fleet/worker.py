@@ -78,9 +78,13 @@ def _main(job: Job, threads: int, device: str | None, reports: connection.Connec
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device  # before CUDA starts
     keep_freed_memory()  # the process is ours
+
+    def send(report: Report) -> None:
+        with contextlib.suppress(OSError):  # the planner is gone: we are about to be told to save and stop
+            reports.send(report)
+
     with contextlib.suppress(KeyboardInterrupt):  # asked to stop: it has saved
-        last = carry_out(job, reports.send, threads)
-        reports.send(last)
+        send(carry_out(job, send, threads))
 
 
 def _stop_with_the_planner() -> None:
