@@ -13,6 +13,7 @@ import pytest
 from firststep import FirststepError
 from firststep.evaluation.evaluate import load_evaluation
 from firststep.fleet import Job, LocalExecutor, Report, run_fleet
+from firststep.fleet.worker import Worker
 from firststep.training import train
 from fleet_planner import jobs_of
 from runs import TINY, same_run, tiny_run
@@ -76,6 +77,17 @@ def test_a_killed_planner_run_again_redoes_nothing_and_ends_the_same(tmp_path: P
     assert ends == {"run0": ("was done", ""), "run1": ("done", "resumed")}
     assert jobs[0].run.checkpoint_path("last").stat().st_mtime_ns == before
     same_run(train(jobs[1].config, tmp_path / "whole").folder, jobs[1].folder)
+
+
+def test_a_worker_to_whom_nobody_listens_does_its_work_all_the_same(tmp_path: Path) -> None:
+    """Between the planner's death and the worker's notice of it."""
+    job = jobs_of(tmp_path, 2, 1)[0]
+    worker = Worker(job, threads=1, device=None)
+    worker.reports.close()
+    worker.process.join()
+    assert worker.process.exitcode == 0
+    assert job.is_done()
+    assert not (job.folder / "error.txt").exists()
 
 
 def test_two_planners_at_once_train_each_run_once(tmp_path: Path) -> None:
