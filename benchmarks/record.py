@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import targets
-from meta_gradient import SETTINGS, Measured, Setting
+from meta_gradient import SETTINGS, Measured, Setting, constrained
 
 
 class Record:
@@ -34,7 +34,7 @@ class Record:
 
     def write(self) -> None:
         known = [self._sections[str(setting)] for setting in SETTINGS if setting in self]
-        missing = [f"{one.network}, K = {one.steps}" for one in SETTINGS if one not in self]
+        missing = [_name(one) for one in SETTINGS if one not in self]
         judged = list(targets.targets([Measured(**one["medians"]) for one in known]))
         text = self._introduction + targets.table(judged) + "\n## One meta-gradient\n"
         text += "".join(one["section"] for one in known)
@@ -42,3 +42,8 @@ class Record:
             text += f"\nNot measured here: {'; '.join(missing)}.\n"
         self._page.write_text(text + self.rest)
         self._file.write_text(json.dumps({"sections": self._sections, "rest": self.rest}, indent=1) + "\n")
+
+
+def _name(setting: Setting) -> str:
+    subsets = sorted({constrained(contender) for contender in setting.contenders} - {"", "cls"})
+    return f"{setting.network}, K = {setting.steps}" + "".join(f" with {subset}" for subset in subsets)
