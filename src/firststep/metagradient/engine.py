@@ -37,6 +37,7 @@ class MetaGradient:
         memory: bytes that the last inner steps may take to keep what they computed for the way back
             (stepwise only). Steps that do not fit are computed once more: the same numbers, more time.
             A number of bytes, not what is free at the moment: so that a run repeats bit for bit.
+            Compiled conditioning below the last layers keeps up to 512 MiB of its own besides.
             Default: at most five steps within 256 MiB, so that the peak stays the same whatever K is.
         streams: on a GPU, the CUDA streams that the tasks of a meta-batch are dealt over, so that small
             networks fill the device. Memory grows with it; the numbers stay the same. A CPU has none.

@@ -3,7 +3,7 @@
 As :mod:`firststep.conditioning.jacobian`: rows J_i first, G = J Jᵀ, the loss and its cotangent S of G; then
 each row is differentiated once, against the fixed vector Jᵀ S_i. All chunks of rows have the same shape, so
 one compiled pair serves them: rows, and what they pull back. The pull-back starts from what the rows computed
-where that may be kept, else the rows are computed once more: memory does not grow with their number.
+where that may be kept, else the rows are computed once more: memory is bounded, whatever their number.
 """
 
 from __future__ import annotations
