@@ -55,3 +55,23 @@ def test_the_users_own_settings_stay() -> None:
     told, grown = run("keep_freed_memory()", MALLOC_ARENA_MAX="8")
     assert told == "False"
     assert grown < 50
+
+
+@needs_linux
+@pytest.mark.parametrize(("value", "stays"), [(None, "1"), ("0", "0")])
+def test_large_pages_are_asked_for_unless_the_user_said_otherwise(value: str | None, stays: str) -> None:
+    setting = {} if value is None else {"THP_MEM_ALLOC_ENABLE": value}
+    clean = {
+        name: text for name, text in os.environ.items() if not name.startswith(("MALLOC_", "THP_", "GLIBC_"))
+    }
+    program = (
+        "import os; from firststep.allocator import keep_freed_memory; "
+        "print(keep_freed_memory(), os.environ.get('THP_MEM_ALLOC_ENABLE'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**clean, **setting}, capture_output=True, text=True, check=True
+    )
+    told, found = done.stdout.split()
+    if told == "False":
+        pytest.skip("this C library has no mallopt")
+    assert found == stays

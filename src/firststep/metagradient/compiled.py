@@ -42,6 +42,11 @@ class _Pair(NamedTuple):
     """Conditioning that is too deep to be a part of the pull-back."""
 
 
+def _form(images: Tensor) -> tuple[Any, ...]:
+    """What compiled code depends on; the order of the values in memory is arranged."""
+    return images.shape, images.dtype, images.device
+
+
 class _Kept(NamedTuple):
     pair: _Pair
     support: tuple[Params, Tensor, Tensor]
@@ -87,7 +92,8 @@ class CompiledSteps:
         if not isinstance(kept, _Kept):
             return self._eager.pull_back(kept, cotangents, weight)
         with torch.no_grad():
-            results = kept.pair.pull_back(*kept.inputs, *flat((cotangents, weight)), *kept.values)
+            against = {name: value.contiguous() for name, value in cotangents.items()}
+            results = kept.pair.pull_back(*kept.inputs, *flat((against, weight)), *kept.values)
         blanks = [None] * kept.pair.stepped
         pulled: Pulled = tree_unflatten([*blanks, *results], kept.pair.structure)[1]
         if kept.pair.rows is None:
@@ -103,7 +109,7 @@ class CompiledSteps:
             use_fast_kernels(graph)
             return compile_graph(graph, flat(arguments)), structure
 
-        known = self._built(self._queries, shapes((params, labels, *images.shape)), build)
+        known = self._built(self._queries, shapes((params, labels, *_form(images))), build)
         images = self._arranged(images)
         if known is None:
             return self._eager.query(params, images, labels)
@@ -125,7 +131,7 @@ class CompiledSteps:
         def build() -> _Pair:
             return self._compile_pair(params, own, self._arranged(images), labels)
 
-        return self._built(self._pairs, shapes((params, own, labels, *images.shape)), build)
+        return self._built(self._pairs, shapes((params, own, labels, *_form(images))), build)
 
     def _built(self, known: dict[Any, Built], key: Any, build: Callable[[], Built]) -> Built | None:
         """What was built for inputs of these shapes, or is built now; None if that is not possible."""
@@ -148,7 +154,10 @@ class CompiledSteps:
 
         weight = torch.zeros((), dtype=torch.float64, device=images.device)
         # Tensors of their own: the recorder tells inputs apart by identity.
-        cotangents = {name: torch.zeros_like(value) for name, value in params.items()}
+        cotangents = {
+            name: torch.zeros_like(value, memory_format=torch.contiguous_format)
+            for name, value in params.items()
+        }
         arguments = (params, own, images, labels, cotangents, weight)
         graph, structure = record(both, arguments)
         use_fast_kernels(graph)

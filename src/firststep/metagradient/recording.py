@@ -57,10 +57,19 @@ def _once(graph: GraphModule) -> None:
 
 
 def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
-    """The graph compiled for these inputs, now: where a failure can still be mended."""
-    with quiet_compiler(), torch.no_grad():
-        compiled: Function = torch.compile(graph, dynamic=False)
-        compiled(*leaves)
+    """The graph compiled for inputs of these forms, now: where a failure can still be mended.
+
+    By the compiler itself, for ``torch.compile`` would record the graph a second time. What it made is found
+    again by later processes only if it was told of a (here empty) record of symbolic shapes.
+    """
+    from torch._guards import TracingContext, tracing
+    from torch._inductor import compile
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    context = TracingContext(FakeTensorMode(shape_env=ShapeEnv()))
+    with quiet_compiler(), torch.no_grad(), tracing(context):
+        compiled: Function = compile(graph, leaves)
     return compiled
 
 
