@@ -9,7 +9,7 @@ import torch
 import torch._inductor
 
 from firststep import Conditioning, Learner, MetaGradient, build_method, maml
-from firststep.metagradient import compiled, rows
+from firststep.metagradient import rows
 from firststep.metagradient.stepwise import Stepwise
 from networks import perturbed_own, small_conv, small_task
 from reference import total_error
