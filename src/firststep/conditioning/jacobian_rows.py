@@ -8,24 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from firststep.conditioning.saved_memory import counting_saved
+
 ResidualFunction = Callable[[dict[str, Tensor]], Tensor]
 
 
 def evaluate(residuals: ResidualFunction, leaves: dict[str, Tensor]) -> tuple[Tensor, int]:
     """The residual vector with its graph, and the bytes that one pass back through it touches."""
-    saved: dict[int, int] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        saved[storage._cdata] = storage.nbytes()  # views of one storage count once
-        return tensor
-
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+    with torch.enable_grad(), counting_saved() as saved:
         vector = residuals(dict(leaves))
     if not isinstance(vector, Tensor) or vector.dim() < 1 or vector.numel() == 0:
         raise ValueError("residuals must return a tensor [..., n] with at least one entry")
     _refuse_captured(vector, leaves)
-    return vector, sum(saved.values())
+    return vector, saved.bytes
 
 
 def _refuse_captured(vector: Tensor, leaves: dict[str, Tensor]) -> None:

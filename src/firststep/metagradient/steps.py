@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from firststep.adaptation import inner_step
+from firststep.conditioning.saved_memory import counting_saved
 from firststep.learner import Learner, Params
 from firststep.metagradient.objective import Conditioning
 from firststep.rules import Rule
@@ -132,13 +133,6 @@ class EagerSteps:
         return self._bytes[key]
 
     def _measure(self, params: Params, own: Params, images: Tensor, labels: Tensor) -> int:
-        storages: dict[int, int] = {}
-
-        def note(tensor: Tensor) -> Tensor:
-            storage = tensor.untyped_storage()
-            storages[storage.data_ptr()] = storage.nbytes()  # views of one storage count once
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        with counting_saved() as saved:
             self.forward(params, own, images, labels, keep=True)
-        return sum(storages.values())
+        return saved.bytes
