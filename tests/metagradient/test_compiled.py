@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch._inductor
 
-from firststep import Conditioning, Learner, MetaGradient, build_method, maml
+from firststep import Conditioning, Learner, MetaGradient, Task, build_method, maml
 from firststep.metagradient import rows
 from firststep.metagradient.stepwise import Stepwise
 from networks import perturbed_own, small_conv, small_task
@@ -126,3 +126,30 @@ def test_deep_conditioning_a_few_rows_at_a_time(
     assert total_error(result.params, expected.params) < 1e-9
     torch.testing.assert_close(result.loss, expected.loss)
     torch.testing.assert_close(result.tasks[0].condition_numbers, expected.tasks[0].condition_numbers)
+
+
+class Scaled(torch.nn.Module):
+    """Has a buffer, which is no argument of the recorded functions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.tensor([2.0, 1.0, 3.0, 1.0]))
+        self.hidden = torch.nn.Linear(6, 4)
+        self.classifier = torch.nn.Linear(4, 3)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.classifier(torch.tanh(self.hidden(values)) * self.scale)
+        return result
+
+
+def test_a_buffer_that_changes_later_is_seen() -> None:
+    network = Scaled().double()
+    learner = Learner(network, classifier="classifier")
+    source = torch.Generator().manual_seed(3)
+    support, query = (torch.randn(n, 6, generator=source, dtype=torch.float64) for n in (6, 9))
+    task = Task(support, torch.arange(3).repeat(2), query, torch.arange(3).repeat(3))
+    slow, fast = (MetaGradient(learner, maml(0.3), steps=2, compile=compile) for compile in (False, True))
+    for _ in range(2):
+        expected = slow(learner.params(), {}, [task])
+        assert total_error(fast(learner.params(), {}, [task]).params, expected.params) < 1e-12
+        network.scale.mul_(-0.7)
