@@ -19,7 +19,7 @@ _NO_WORK = {
     "view", "_unsafe_view", "reshape", "expand", "permute", "t", "transpose", "unsqueeze", "squeeze", "slice",
     "select", "detach", "alias", "clone", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like",
     "new_zeros", "new_ones", "scalar_tensor", "arange", "empty_like", "_to_copy", "lift_fresh_copy", "fill",
-    "max_pool2d_with_indices_backward", "put_back",
+    "max_pool2d_with_indices_backward", "put_back_2x2",
 }  # fmt: skip
 
 

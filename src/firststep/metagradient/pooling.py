@@ -1,0 +1,186 @@
+"""2x2 max-pooling and its derivatives, entry by entry, so that a compiler fuses them with what is around.
+
+torch's own operators are walls to the compiler: what comes before is written to memory and what comes after
+reads it again, filled up with zeros on the way back. The compiler's own form of the way back searches every
+window and uses no vector instructions. Here pooling also says which of its four entries is the largest, as a
+number of the pictures' own type: comparisons of one type are single vector instructions.
+
+The names stay in a recorded graph until the compiler takes it, so that :mod:`split` knows pooling as work
+worth handing over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from operator import getitem
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+
+aten = torch.ops.aten
+
+# Operations on places that leave the order of each picture's entries alone.
+_LOOKS = tuple(
+    getattr(aten, name).default
+    for name in ("view", "_unsafe_view", "reshape", "clone", "expand", "unsqueeze")
+)
+
+
+def pool_2x2(images: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest of each four entries, and which it is: 0 to 3, the first of equals."""
+    first, second, third, fourth = _quarters(images)
+    upper, lower = torch.maximum(first, second), torch.maximum(third, fourth)
+    in_upper = torch.where(second > first, images.new_ones(()), 0)
+    in_lower = torch.where(fourth > third, images.new_full((), 3), 2)
+    return torch.maximum(upper, lower), torch.where(lower > upper, in_lower, in_upper)
+
+
+def pick_2x2(images: Tensor, places: Tensor) -> Tensor:
+    """The entries of the images at the places of a pooling."""
+    first, second, third, fourth = _quarters(images)
+    upper, lower = torch.where(places == 0, first, second), torch.where(places == 2, third, fourth)
+    return torch.where(places < 2, upper, lower)
+
+
+def put_back_2x2(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
+    """The transpose of pooling: every value to its place, 0 elsewhere."""
+    rows, columns = (torch.arange(2 * n, device=places.device) % 2 for n in places.shape[-2:])
+    here = _doubled(places) == (2 * rows[:, None] + columns).to(places.dtype)
+    back = torch.where(here, _doubled(values), 0.0)
+    missing = (0, width - back.shape[-1], 0, height - back.shape[-2])  # of odd sides
+    if any(missing):
+        back = torch.nn.functional.pad(back, missing)
+    innermost = places.is_contiguous(memory_format=torch.channels_last)
+    return back.contiguous(memory_format=torch.channels_last if innermost else torch.contiguous_format)
+
+
+def _quarters(images: Tensor) -> list[Tensor]:
+    """The four entries of every window, each as a picture of a quarter of the size."""
+    height, width = (size // 2 * 2 for size in images.shape[-2:])
+    return [images[..., row:height:2, column:width:2] for row in (0, 1) for column in (0, 1)]
+
+
+def _doubled(values: Tensor) -> Tensor:
+    """Every entry four times."""
+    n, channels, height, width = values.shape
+    spread = values[:, :, :, None, :, None].expand(n, channels, height, 2, width, 2)
+    return spread.reshape(n, channels, 2 * height, 2 * width)
+
+
+def _operators() -> torch.library.Library:
+    """To a compiler each is what its body does.
+
+    Compilers' caches know an operator by its name: what one computes may not change without its name.
+    """
+    library = torch.library.Library("firststep", "DEF")
+    for signature, operator in (
+        ("pool_2x2(Tensor images) -> (Tensor, Tensor)", pool_2x2),
+        ("pick_2x2(Tensor images, Tensor places) -> Tensor", pick_2x2),
+        ("put_back_2x2(Tensor values, Tensor places, int height, int width) -> Tensor", put_back_2x2),
+    ):
+        library.define(signature)
+        library.impl(operator.__name__, operator, "CompositeImplicitAutograd")
+    return library
+
+
+# A module that is loaded again finds its operators there: they can be defined once in a process.
+_library = globals().get("_library") or _operators()
+
+
+def fuse_pooling(graph: Graph) -> None:
+    """Put these operators where ``graph`` has 2x2 max-pooling and its derivatives of any order."""
+    for node in list(graph.nodes):
+        if node.target is aten.max_pool2d_with_indices.default and _is_two_by_two(node.args):
+            readers = list(_readers_of_places(node))
+            if all(_known(reader, node) for reader in readers):
+                for reader in readers:
+                    _put_back(graph, reader) if _goes_back(reader) else _pick(graph, reader, node)
+                _replace(graph, node, torch.ops.firststep.pool_2x2.default, (node.args[0],))
+
+
+def _is_two_by_two(arguments: tuple[object, ...]) -> bool:
+    """Of (images, kernel, stride, padding, dilation, ceil_mode), of which the last may be left out."""
+    defaults: list[object] = [None, [2, 2], [2, 2], [0, 0], [1, 1], False]
+    given = [*arguments[:6], *defaults[len(arguments[:6]) :]]
+    given[2] = given[2] or given[1]  # no stride stands for the kernel's size
+    return given[1:] == defaults[1:]
+
+
+def _readers_of_places(pool: Node) -> Iterator[Node]:
+    """What computes with the places of a pooling, whatever form they were brought in before."""
+    stack = [user for user in pool.users if user.target is getitem and user.args[1] == 1]
+    seen: set[Node] = set()
+    while stack:
+        for user in stack.pop().users:
+            if user in seen:
+                continue
+            seen.add(user)
+            if user.target in _LOOKS:
+                stack.append(user)
+            else:
+                yield user
+
+
+def _known(reader: Node, pool: Node) -> bool:
+    if _goes_back(reader):
+        return True
+    if reader.target is not aten.gather.default:
+        return False
+    pixels, dim = reader.args[:2]
+    assert isinstance(pixels, Node)
+    shape = pixels.meta["val"].shape
+    return dim in (-1, len(shape) - 1) and len(shape) > 2 and shape[-1] == math.prod(_size(pool.args[0]))
+
+
+def _goes_back(reader: Node) -> bool:
+    back = aten.max_pool2d_with_indices_backward.default
+    return reader.target is back and _is_two_by_two(reader.args[1:])
+
+
+def _size(images: object) -> tuple[int, int]:
+    assert isinstance(images, Node)
+    height, width = images.meta["val"].shape[-2:]
+    return height, width
+
+
+def _put_back(graph: Graph, node: Node) -> None:
+    values, images, places = node.args[0], node.args[1], node.args[-1]
+    arguments = (values, places, *_size(images))
+    _replace(graph, node, torch.ops.firststep.put_back_2x2.default, arguments)
+
+
+def _pick(graph: Graph, node: Node, pool: Node) -> None:
+    """gather(pixels, -1, places) of flattened pictures, the second derivative of pooling."""
+    pixels, _, places = node.args[:3]
+    height, width = _size(pool.args[0])
+    *several, channels, _ = node.meta["val"].shape
+    count = math.prod(several)
+    with graph.inserting_before(node):
+        pictures = _unflattened(pixels, [count, channels, height, width])
+        if pictures is None:
+            pictures = graph.call_function(aten.reshape.default, (pixels, [count, channels, height, width]))
+        smaller = [count, channels, height // 2, width // 2]
+        where = _unflattened(places, smaller)
+        if where is None:
+            where = graph.call_function(aten.reshape.default, (places, smaller))
+        picked = graph.call_function(torch.ops.firststep.pick_2x2.default, (pictures, where))
+    _replace(graph, node, aten.reshape.default, (picked, list(node.meta["val"].shape)))
+
+
+def _unflattened(node: object, shape: list[int]) -> Node | None:
+    """What a node is another form of and has this shape: its order in memory is the better one."""
+    while isinstance(node, Node) and node.target in _LOOKS:
+        node = node.args[0]
+        if isinstance(node, Node) and list(node.meta["val"].shape) == shape:
+            return node
+    return None
+
+
+def _replace(graph: Graph, node: Node, target: object, arguments: tuple[object, ...]) -> None:
+    with graph.inserting_before(node):
+        new = graph.call_function(target, arguments)  # type: ignore[arg-type]
+    new.meta = dict(node.meta)
+    node.replace_all_uses_with(new)
+    graph.erase_node(node)

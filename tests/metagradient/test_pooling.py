@@ -1,0 +1,96 @@
+"""Pooling entry by entry is torch's pooling, its way back and its second derivative."""
+
+from __future__ import annotations
+
+import importlib
+
+import hypothesis
+import pytest
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional as F
+
+from firststep import Conditioning, Learner
+from firststep.metagradient import pooling, rows
+from networks import small_conv, small_task
+
+
+def images(height: int, width: int, innermost: bool, seed: int, few: bool) -> Tensor:
+    source = torch.Generator().manual_seed(seed)
+    values = torch.randn(3, 4, height, width, generator=source, dtype=torch.float64)
+    if few:
+        values = values.round()  # many equal entries
+    return values.contiguous(memory_format=torch.channels_last) if innermost else values
+
+
+@hypothesis.given(st.integers(2, 7), st.integers(2, 7), st.booleans(), st.integers(0, 99), st.booleans())
+def test_operators_are_torch_s(height: int, width: int, innermost: bool, seed: int, few: bool) -> None:
+    x = images(height, width, innermost, seed, few)
+    pooled, indices = F.max_pool2d(x, 2, return_indices=True)
+    mine, places = torch.ops.firststep.pool_2x2(x)
+    assert torch.equal(mine, pooled)
+    values = torch.randn_like(pooled)
+    expected = torch.ops.aten.max_pool2d_with_indices_backward(
+        values, x, [2, 2], [2, 2], [0, 0], [1, 1], False, indices
+    )
+    back = torch.ops.firststep.put_back_2x2(values, places, height, width)
+    assert torch.equal(back, expected)
+    assert back.is_contiguous(memory_format=torch.channels_last) or not innermost
+    other = images(height, width, innermost, seed + 1, few)
+    picked = other.flatten(2).gather(2, indices.flatten(2)).view_as(pooled)
+    assert torch.equal(torch.ops.firststep.pick_2x2(other, places), picked)
+
+
+def second_derivative(x: Tensor, v: Tensor) -> Tensor:
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        (first,) = torch.autograd.grad(F.max_pool2d(x, 2).sin().sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad((first * v).sum(), x)
+    return second
+
+
+@pytest.mark.parametrize("innermost", [False, True])
+def test_recorded_derivatives_are_replaced(innermost: bool) -> None:
+    x, v = images(6, 5, innermost, 1, False), images(6, 5, innermost, 2, False)
+    graph = make_fx(second_derivative)(x, v)
+    pooling.fuse_pooling(graph.graph)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    names = {str(node.target) for node in graph.graph.nodes}
+    assert not {name for name in names if "max_pool" in name or "gather" in name}
+    torch.testing.assert_close(graph(x, v), second_derivative(x, v))
+
+
+def test_pooling_whose_places_serve_something_else_stays() -> None:
+    def places(x: Tensor) -> Tensor:
+        return F.max_pool2d(x, 2, return_indices=True)[1] + 1
+
+    x = images(4, 4, False, 1, False)
+    graph = make_fx(places)(x)
+    pooling.fuse_pooling(graph.graph)
+    graph.recompile()
+    assert torch.equal(graph(x), places(x))
+
+
+def test_rows_of_a_jacobian_are_replaced_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are recorded several at a time, which brings pooling's places in other forms."""
+    graphs = []
+    monkeypatch.setattr(rows, "compile_graph", lambda graph, _: graphs.append(graph) or graph)
+    learner, task = Learner(small_conv()), small_task()
+    rows.CompiledRows(
+        learner, Conditioning(subset="all"), learner.params(), task.support_images, task.support_labels
+    )
+    names = {str(node.target) for graph in graphs for node in graph.graph.nodes}
+    assert any("pick_2x2" in name for name in names)
+    assert not {name for name in names if "max_pool" in name}  # all or nothing of a pooling is replaced
+
+
+def test_the_module_can_be_loaded_again() -> None:
+    """Notebooks do that after an edit; operators can be defined once in a process."""
+    importlib.reload(pooling)
+    x = torch.arange(16.0).view(1, 1, 4, 4)
+    pooled, places = torch.ops.firststep.pool_2x2(x)
+    assert pooled.flatten().tolist() == [5, 7, 13, 15]
+    assert torch.equal(torch.ops.firststep.pick_2x2(x, places), pooled)
