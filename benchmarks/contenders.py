@@ -47,14 +47,15 @@ def learner_and_task(network: str) -> tuple[Learner, Task]:
     return learner, task
 
 
-def in_float64(network: str, steps: int) -> Compute:
+def in_float64(network: str, steps: int, subset: str | None = None) -> Compute:
     """The reference where float32 is too coarse to compare; step by step, for its memory."""
     learner, task = learner_and_task(network)
+    conditioning = None if subset is None else Conditioning(subset=subset)
     learner.module.double()
     task = Task(
         task.support_images.double(), task.support_labels, task.query_images.double(), task.query_labels
     )
-    compute = MetaGradient(learner, maml(RATE), steps=steps, memory=0)
+    compute = MetaGradient(learner, maml(RATE), steps=steps, conditioning=conditioning, memory=0)
     return lambda: compute(learner.params(), {}, [task]).params
 
 
@@ -145,6 +146,9 @@ FLOAT64 = "float64"
 
 CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
     FLOAT64: in_float64,
+    f"{FLOAT64} + cls": lambda network, steps: in_float64(network, steps, "cls"),
+    f"{FLOAT64} + emb": lambda network, steps: in_float64(network, steps, "emb"),
+    f"{FLOAT64} + all": lambda network, steps: in_float64(network, steps, "all"),
     "firststep": lambda network, steps: firststep(network, steps, compile=True),
     "firststep + cls": lambda network, steps: firststep(network, steps, "cls", compile=True),
     "firststep + emb": lambda network, steps: firststep(network, steps, "emb", compile=True),

@@ -168,33 +168,39 @@ def distance(one: Path, other: Path) -> float:
 
 def agreement(setting: Setting, entries: dict[str, Entry], folder: Path) -> str:
     """How well the gradients agree, in words; ends the benchmark if they do not."""
+    groups: dict[str, dict[str, Entry]] = {}
+    for name, entry in entries.items():
+        groups.setdefault(constrained(name), {})[name] = entry
+    words = [_agree(setting, subset, group, folder) for subset, group in groups.items() if len(group) > 1]
+    return "; ".join(words) or "nothing to compare with"
+
+
+def _agree(setting: Setting, subset: str, entries: dict[str, Entry], folder: Path) -> str:
+    """Of contenders that compute the same thing."""
+    what = f"gradients with {subset}" if subset else "gradients"
     worst = difference(entries)
-    if worst is None:
-        return "nothing to compare with"
     if worst < TOLERANCE:
-        return f"gradients agree to {worst:.0e}"
-    reference = start(setting, FLOAT64, folder / "float64.pt")
+        return f"{what} agree to {worst:.0e}"
+    reference = start(setting, f"{FLOAT64} + {subset}" if subset else FLOAT64, folder / f"float64{subset}.pt")
     reference.process.kill()
-    same = [name for name in entries if not constrained(name)]
-    away = {name: distance(entries[name].gradient, reference.gradient) for name in same}
-    nearest = min(away[name] for name in PEERS if name in away)
+    away = {name: distance(entry.gradient, reference.gradient) for name, entry in entries.items()}
+    nearest = min(far for name, far in away.items() if not name.startswith("firststep"))
     if not max(away.values()) <= FACTOR * nearest:
-        raise SystemExit(f"{setting}: gradients differ; distances from the float64 one: {away}")
+        raise SystemExit(f"{setting}: {what} differ; distances from the float64 one: {away}")
     return (
-        f"float32 gradients differ by {worst:.0e}, by rounding: from the float64 gradient, "
+        f"float32 {what} differ by {worst:.0e}, by rounding: from the float64 gradient, "
         f"peers' are {nearest:.2g} away or more, the farthest {max(away.values()):.2g}"
     )
 
 
-def difference(entries: dict[str, Entry]) -> float | None:
-    """The largest relative difference between contenders that compute the same thing, if there are two."""
-    worst = None
-    for name, entry in entries.items():
-        for other_name, other in entries.items():
-            if name < other_name and constrained(name) == constrained(other_name):
-                error = distance(entry.gradient, other.gradient)
-                if worst is None or not error <= worst:  # so that NaN counts
-                    worst = error
+def difference(entries: dict[str, Entry]) -> float:
+    """The largest relative difference between contenders that compute the same thing."""
+    worst = 0.0
+    for one in entries.values():
+        for other in entries.values():
+            error = distance(one.gradient, other.gradient)
+            if not error <= worst:  # so that NaN counts
+                worst = error
     return worst
 
 
