@@ -35,7 +35,8 @@ and what the compiler does in the process included; *after the first call* is wi
 *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
 the query set) at the speed that the network's largest convolution reaches by itself
 (`benchmarks/roofline.py`).
-*Freed memory kept*: the C library was told to, and asked for large pages, as `firststep train` does (`allocator.py`).
+*Freed memory kept*: the C library was told to, and large pages were asked for, as `firststep train` does
+(`allocator.py`).
 Rows with a plus sign add the conditioning loss on that parameter subset; *eager* is without compiler.
 """
 
