@@ -47,7 +47,7 @@ def learner_and_task(network: str) -> tuple[Learner, Task]:
     return learner, task
 
 
-def in_float64(network: str, steps: int, subset: str | None = None) -> Compute:
+def in_float64(network: str, steps: int, subset: str | None = None, compile: bool = False) -> Compute:
     """The reference where float32 is too coarse to compare; step by step, for its memory."""
     learner, task = learner_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
@@ -55,7 +55,9 @@ def in_float64(network: str, steps: int, subset: str | None = None) -> Compute:
     task = Task(
         task.support_images.double(), task.support_labels, task.query_images.double(), task.query_labels
     )
-    compute = MetaGradient(learner, maml(RATE), steps=steps, conditioning=conditioning, memory=0)
+    compute = MetaGradient(
+        learner, maml(RATE), steps=steps, conditioning=conditioning, memory=0, compile=compile
+    )
     return lambda: compute(learner.params(), {}, [task]).params
 
 
@@ -145,10 +147,6 @@ ALL_KEPT = 2**40  # bytes: every step keeps what it computed
 FLOAT64 = "float64"
 
 CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
-    FLOAT64: in_float64,
-    f"{FLOAT64} + cls": lambda network, steps: in_float64(network, steps, "cls"),
-    f"{FLOAT64} + emb": lambda network, steps: in_float64(network, steps, "emb"),
-    f"{FLOAT64} + all": lambda network, steps: in_float64(network, steps, "all"),
     "firststep": lambda network, steps: firststep(network, steps, compile=True),
     "firststep + cls": lambda network, steps: firststep(network, steps, "cls", compile=True),
     "firststep + emb": lambda network, steps: firststep(network, steps, "emb", compile=True),
@@ -166,6 +164,16 @@ CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
     "plain autograd, loop + all": lambda network, steps: plain(network, steps, "all"),
 }
 """What is after a plus sign is the constrained parameter subset."""
+
+
+def _double(subset: str | None, compile: bool) -> Callable[[str, int], Compute]:
+    return lambda network, steps: in_float64(network, steps, subset, compile)
+
+
+for _subset in ("", "cls", "emb", "all"):
+    _plus = f" + {_subset}" if _subset else ""
+    CONTENDERS[f"{FLOAT64}{_plus}"] = _double(_subset or None, False)
+    CONTENDERS[f"{FLOAT64}, compiled{_plus}"] = _double(_subset or None, True)
 
 FREED_KEPT = ", freed memory kept"
 """After a name: in a process whose C library keeps freed memory, as `firststep train` has it set."""
