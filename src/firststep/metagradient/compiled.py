@@ -92,6 +92,7 @@ class CompiledSteps:
         if not isinstance(kept, _Kept):
             return self._eager.pull_back(kept, cotangents, weight)
         with torch.no_grad():
+            # In the order that was compiled for; the query's gradients come with channels innermost.
             against = {name: value.contiguous() for name, value in cotangents.items()}
             results = kept.pair.pull_back(*kept.inputs, *flat((against, weight)), *kept.values)
         blanks = [None] * kept.pair.stepped
