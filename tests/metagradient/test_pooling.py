@@ -35,7 +35,7 @@ def test_operators_are_torch_s(height: int, width: int, innermost: bool, seed: i
     expected = torch.ops.aten.max_pool2d_with_indices_backward(
         values, x, [2, 2], [2, 2], [0, 0], [1, 1], False, indices
     )
-    back = torch.ops.firststep.put_back_2x2(values, places, height, width)
+    back = torch.ops.firststep.put_back_2x2(values, places, height, width, innermost)
     assert torch.equal(back, expected)
     assert back.is_contiguous(memory_format=torch.channels_last) or not innermost
     other = images(height, width, innermost, seed + 1, few)

@@ -30,8 +30,8 @@ from firststep.conditioning._checks import require_finite
 from firststep.conditioning.jacobian_rows import ResidualFunction, evaluate, pull_rows
 
 DEFAULT_MEMORY = 2**29  # bytes for J's columns, and again for the rows' cotangents
-# A CPU is fastest while the rows of a chunk stay in its caches; a GPU with as many as there is room for.
-_CPU_CHUNK = 2**26
+# A GPU is fastest with as many rows at once as there is room for; a CPU gains little from more than this.
+_CPU_CHUNK = 2**28
 # A row that is differentiated again keeps its own backward graph: about this many times the forward's.
 _SECOND_ORDER_COST = 3
 
@@ -75,25 +75,29 @@ def jacobian_gram(
     return gram
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Plan:
     residuals: ResidualFunction
     names: tuple[str, ...]
     psi: tuple[str, ...]
     chunk_size: int | None
     memory: int
+    row_bytes: int = 0
+    """What one row touches on its way down to ψ; found when the rows are first computed."""
 
-    def rows(self, vector: Tensor, bytes_per_row: int) -> Iterator[slice]:
-        """Slices over the rows of J that are processed together."""
+    def rows(self, vector: Tensor, cost: int = 1) -> Iterator[slice]:
+        """Slices over the rows of J that are processed together; each takes ``cost`` times its bytes."""
+        bytes_per_row = cost * self.row_bytes
         room = min(self.memory, _CPU_CHUNK) if vector.device.type == "cpu" else self.memory
         size = self.chunk_size or max(1, min(vector.numel(), room // max(1, bytes_per_row)))
         for start in range(0, vector.numel(), size):
             yield slice(start, min(start + size, vector.numel()))
 
-    def held(self, vector: Tensor, bytes_per_row: int) -> Iterator[list[slice]]:
+    def held(self, vector: Tensor) -> Iterator[list[slice]]:
         """Such slices in groups whose graphs fit in memory together: each group is differentiated at once."""
-        chunks = list(self.rows(vector, bytes_per_row))
-        together = max(1, self.memory // max(1, bytes_per_row * (chunks[0].stop - chunks[0].start)))
+        chunks = list(self.rows(vector, _SECOND_ORDER_COST))
+        chunk_bytes = _SECOND_ORDER_COST * self.row_bytes * (chunks[0].stop - chunks[0].start)
+        together = max(1, self.memory // max(1, chunk_bytes))
         for start in range(0, len(chunks), together):
             yield chunks[start : start + together]
 
@@ -128,7 +132,8 @@ class _JacobianGram(torch.autograd.Function):
             name: value.detach().requires_grad_(name in plan.psi)
             for name, value in zip(plan.names, values, strict=True)
         }
-        vector, saved_bytes = evaluate(plan.residuals, leaves)
+        # Only ψ requires grad here, so that what is saved is what a row touches.
+        vector, plan.row_bytes = evaluate(plan.residuals, leaves)
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
         gram = vector.new_zeros(rows // n, n, n, dtype=torch.float64)
@@ -136,7 +141,7 @@ class _JacobianGram(torch.autograd.Function):
         keep = plan.keeps(leaves, rows)
         for group in plan.column_groups(leaves, rows):
             parts: list[list[Tensor]] = [[] for _ in group]
-            for chunk in plan.rows(vector, saved_bytes):
+            for chunk in plan.rows(vector):
                 for part, rows_of_j in zip(parts, pull_rows(vector, group, identity[chunk]), strict=True):
                     part.append(rows_of_j)
             for leaf, part in zip(group, parts, strict=True):
@@ -167,7 +172,7 @@ class _JacobianGram(torch.autograd.Function):
             name: value.detach().requires_grad_(wanted[name] or name in plan.psi)
             for name, value in zip(plan.names, values, strict=True)
         }
-        vector, saved_bytes = evaluate(plan.residuals, leaves)
+        vector = evaluate(plan.residuals, leaves)[0]
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
         # Row (b, i) of the tasks' block-diagonal S = W + Wᵀ, as a cotangent of the residual vector.
@@ -178,7 +183,7 @@ class _JacobianGram(torch.autograd.Function):
         psi = [leaves[name] for name in plan.psi]
         targets = [leaf for name, leaf in leaves.items() if wanted[name]]
         total = [torch.zeros_like(target) for target in targets]
-        for chunks in plan.held(vector, _SECOND_ORDER_COST * saved_bytes):
+        for chunks in plan.held(vector):
             products: list[Tensor] = []
             for chunk in chunks:
                 fixed = [f[chunk] for f in all_fixed] or pull_rows(vector, psi, cotangents[chunk])

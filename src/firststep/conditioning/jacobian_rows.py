@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from firststep.conditioning.saved_memory import counting_saved
+
+# Operations whose backward passes torch.func batches in steps that can be differentiated again. It is a list
+# of what is known to be right, for others go wrong in silence: of F.batch_norm's backward pass the batched
+# form takes the batch's mean and variance for constants.
+_BATCHABLE = frozenset({
+    "Add", "Addmm", "Clamp", "Convolution", "Div", "Exp", "Gather", "Logaddexp", "Logsumexp", "MaskedFill",
+    "MaxPool2DWithIndices", "Mean", "Mul", "Relu", "Rsqrt", "Sqrt", "Squeeze", "Sub", "T", "ToCopy",
+    "Unsqueeze", "View", "Where",
+})  # fmt: skip
 
 ResidualFunction = Callable[[dict[str, Tensor]], Tensor]
 
@@ -23,41 +31,55 @@ def evaluate(residuals: ResidualFunction, leaves: dict[str, Tensor]) -> tuple[Te
     return vector, saved.bytes
 
 
-def _refuse_captured(vector: Tensor, leaves: dict[str, Tensor]) -> None:
-    """A tensor that requires grad but is not in ``params`` would lose its gradient: say so."""
-    known = {id(leaf) for leaf in leaves.values()}
-    seen: set[Any] = set()
+def _nodes(vector: Tensor) -> Iterator[torch.autograd.graph.Node]:
+    """The operations that a tensor was computed with, and the leaves."""
+    seen: set[torch.autograd.graph.Node] = set()
     stack = [vector.grad_fn]
     while stack:
         node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
+        if node is not None and node not in seen:
+            seen.add(node)
+            yield node
+            stack.extend(parent for parent, _ in node.next_functions)
+
+
+def _refuse_captured(vector: Tensor, leaves: dict[str, Tensor]) -> None:
+    """A tensor that requires grad but is not in ``params`` would lose its gradient: say so."""
+    known = {id(leaf) for leaf in leaves.values()}
+    for node in _nodes(vector):
         variable = getattr(node, "variable", None)
         if variable is not None and id(variable) not in known:
             raise ValueError(
                 f"residuals uses a tensor of shape {tuple(variable.shape)} that requires grad but is not in "
                 "params; pass it in params (and name ψ with wrt), or detach it"
             )
-        stack.extend(parent for parent, _ in node.next_functions)
+
+
+def batchable(vector: Tensor) -> bool:
+    """Whether many rows can be pulled at once, each operation for all of them."""
+    operations = (node.name() for node in _nodes(vector) if not hasattr(node, "variable"))
+    return all(name.rstrip("0123456789").removesuffix("Backward") in _BATCHABLE for name in operations)
 
 
 def pull_rows(
     vector: Tensor, inputs: list[Tensor], cotangents: Tensor, create_graph: bool = False
 ) -> tuple[Tensor, ...]:
     """Jᵀ c for a batch of cotangents: one [batch, *shape] tensor for each input."""
-    rows: tuple[Tensor | None, ...] = (None,) * len(inputs)
-    if vector.requires_grad:
-        rows = torch.autograd.grad(
-            vector,
-            inputs,
-            grad_outputs=cotangents,
-            is_grads_batched=True,
-            retain_graph=True,
-            create_graph=create_graph,
-            allow_unused=True,
+    reached: list[int] = []  # inputs that the vector depends on
+
+    def pull(cotangent: Tensor) -> list[Tensor]:
+        grads = torch.autograd.grad(
+            vector, inputs, cotangent, retain_graph=True, create_graph=create_graph, allow_unused=True
         )
-    return tuple(
-        value.new_zeros(len(cotangents), *value.shape) if row is None else row
-        for row, value in zip(rows, inputs, strict=True)
-    )
+        reached[:] = [number for number, grad in enumerate(grads) if grad is not None]
+        return [grad for grad in grads if grad is not None]
+
+    rows = [value.new_zeros(()).expand(len(cotangents), *value.shape) for value in inputs]
+    if vector.requires_grad:
+        if len(cotangents) > 1 and batchable(vector):
+            pulled = list(torch.func.vmap(pull)(cotangents))
+        else:
+            pulled = [torch.stack(parts) for parts in zip(*map(pull, cotangents), strict=True)]
+        for number, row in zip(reached, pulled, strict=True):
+            rows[number] = row
+    return tuple(rows)

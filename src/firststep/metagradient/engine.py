@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from firststep.allocator import freed_memory_kept
 from firststep.learner import Learner, Params
 from firststep.metagradient.meta_batch import of_each
 from firststep.metagradient.objective import Conditioning, check_query_weights
@@ -25,6 +26,9 @@ class MetaGradient:
     The query loss may also be a weighted sum of those at θ(1)..θ(K): see ``query_weights`` of a call.
 
     Build it once and call it with every meta-batch: compiled functions are kept.
+
+    While it computes, the C library is told to keep the memory that tensors free for the next ones, where it
+    can be told (glibc) and you have made no settings of your own (``MALLOC_...``, ``GLIBC_TUNABLES``).
 
     Args:
         learner: the network.
@@ -121,7 +125,8 @@ class MetaGradient:
         if not tasks:
             raise ValueError("tasks must not be empty")
         weights = check_query_weights(query_weights, self._task.steps)
-        computed = of_each(lambda task: self._task(params, own, task, weights), tasks, self.streams)
+        with freed_memory_kept():
+            computed = of_each(lambda task: self._task(params, own, task, weights), tasks, self.streams)
         return [
             MetaGradientResult(
                 params=for_params,

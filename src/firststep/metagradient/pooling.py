@@ -21,11 +21,15 @@ from torch.fx import Graph, Node
 
 aten = torch.ops.aten
 
-# Operations on places that leave the order of each picture's entries alone.
+# Operations on pictures that leave the order of each picture's entries alone.
 _LOOKS = tuple(
     getattr(aten, name).default
     for name in ("view", "_unsafe_view", "reshape", "clone", "expand", "unsqueeze")
 )
+
+
+# A place means something only beside its own entry: wherever a whole batch of them is moved to.
+_MOVES = (*_LOOKS, aten.permute.default)
 
 
 def pool_2x2(images: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,15 +48,14 @@ def pick_2x2(images: Tensor, places: Tensor) -> Tensor:
     return torch.where(places < 2, upper, lower)
 
 
-def put_back_2x2(values: Tensor, places: Tensor, height: int, width: int) -> Tensor:
-    """The transpose of pooling: every value to its place, 0 elsewhere."""
+def put_back_2x2(values: Tensor, places: Tensor, height: int, width: int, innermost: bool) -> Tensor:
+    """The transpose of pooling: every value to its place, 0 elsewhere; with the channels innermost or not."""
     rows, columns = (torch.arange(2 * n, device=places.device) % 2 for n in places.shape[-2:])
     here = _doubled(places) == (2 * rows[:, None] + columns).to(places.dtype)
     back = torch.where(here, _doubled(values), 0.0)
     missing = (0, width - back.shape[-1], 0, height - back.shape[-2])  # of odd sides
     if any(missing):
         back = torch.nn.functional.pad(back, missing)
-    innermost = places.is_contiguous(memory_format=torch.channels_last)
     return back.contiguous(memory_format=torch.channels_last if innermost else torch.contiguous_format)
 
 
@@ -78,7 +81,10 @@ def _operators() -> torch.library.Library:
     for signature, operator in (
         ("pool_2x2(Tensor images) -> (Tensor, Tensor)", pool_2x2),
         ("pick_2x2(Tensor images, Tensor places) -> Tensor", pick_2x2),
-        ("put_back_2x2(Tensor values, Tensor places, int height, int width) -> Tensor", put_back_2x2),
+        (
+            "put_back_2x2(Tensor values, Tensor places, int height, int width, bool innermost) -> Tensor",
+            put_back_2x2,
+        ),
     ):
         library.define(signature)
         library.impl(operator.__name__, operator, "CompositeImplicitAutograd")
@@ -96,7 +102,7 @@ def fuse_pooling(graph: Graph) -> None:
             readers = list(_readers_of_places(node))
             if all(_known(reader, node) for reader in readers):
                 for reader in readers:
-                    _put_back(graph, reader) if _goes_back(reader) else _pick(graph, reader, node)
+                    _put_back(graph, reader, node) if _goes_back(reader) else _pick(graph, reader, node)
                 _replace(graph, node, torch.ops.firststep.pool_2x2.default, (node.args[0],))
 
 
@@ -117,7 +123,7 @@ def _readers_of_places(pool: Node) -> Iterator[Node]:
             if user in seen:
                 continue
             seen.add(user)
-            if user.target in _LOOKS:
+            if user.target in _MOVES:
                 stack.append(user)
             else:
                 yield user
@@ -145,9 +151,12 @@ def _size(images: object) -> tuple[int, int]:
     return height, width
 
 
-def _put_back(graph: Graph, node: Node) -> None:
-    values, images, places = node.args[0], node.args[1], node.args[-1]
-    arguments = (values, places, *_size(images))
+def _put_back(graph: Graph, node: Node, pool: Node) -> None:
+    values, places = node.args[0], node.args[-1]
+    pooled = pool.args[0]
+    assert isinstance(pooled, Node)
+    innermost = pooled.meta["val"].is_contiguous(memory_format=torch.channels_last)
+    arguments = (values, places, *_size(pooled), innermost)
     _replace(graph, node, torch.ops.firststep.put_back_2x2.default, arguments)
 
 

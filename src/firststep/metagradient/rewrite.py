@@ -31,6 +31,8 @@ def use_fast_kernels(graph: GraphModule) -> None:
     for node in graph.graph.nodes:
         if node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default  # the forms above may order memory in another way
+        if node.target is aten.clone.default:  # made for such views: it would undo the channels' order
+            node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
     graph.graph.eliminate_dead_code()
     graph.recompile()
 
