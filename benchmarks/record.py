@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,11 @@ class Record:
 
     def add(self, setting: Setting, section: str, medians: Measured) -> None:
         print(section, flush=True)
-        self._sections[str(setting)] = {"section": section, "medians": dataclasses.asdict(medians)}
+        self._sections[str(setting)] = {
+            "section": section,
+            "medians": dataclasses.asdict(medians),
+            "code": _code_version(),
+        }
         self.write()
 
     def write(self) -> None:
@@ -37,11 +42,20 @@ class Record:
         missing = [_name(one) for one in SETTINGS if one not in self]
         judged = list(targets.targets([Measured(**one["medians"]) for one in known]))
         text = self._introduction + targets.table(judged) + "\n## One meta-gradient\n"
-        text += "".join(one["section"] for one in known)
+        text += "".join(f"{one['section']}\nCode of commit {one['code']}.\n" for one in known)
         if missing:
             text += f"\nNot measured here: {'; '.join(missing)}.\n"
         self._page.write_text(text + self.rest)
         self._file.write_text(json.dumps({"sections": self._sections, "rest": self.rest}, indent=1) + "\n")
+
+
+def _code_version() -> str:
+    """Settings may be measured in several sittings: which code each is about."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def _name(setting: Setting) -> str:
