@@ -95,11 +95,15 @@ def _operators() -> torch.library.Library:
 _library = globals().get("_library") or _operators()
 
 
-def fuse_pooling(graph: Graph) -> None:
-    """Put these operators where ``graph`` has 2x2 max-pooling and its derivatives of any order."""
+def fuse_pooling(graph: Graph, *, moved: bool = False) -> None:
+    """Put these operators where ``graph`` has 2x2 max-pooling and its derivatives of any order.
+
+    ``moved``: also where the places are read after a change of their dimensions' order, as batched rows do.
+    """
+    ways = _MOVES if moved else _LOOKS
     for node in list(graph.nodes):
         if node.target is aten.max_pool2d_with_indices.default and _is_two_by_two(node.args):
-            readers = list(_readers_of_places(node))
+            readers = list(_readers_of_places(node, ways))
             if all(_known(reader, node) for reader in readers):
                 for reader in readers:
                     _put_back(graph, reader, node) if _goes_back(reader) else _pick(graph, reader, node)
@@ -114,8 +118,8 @@ def _is_two_by_two(arguments: tuple[object, ...]) -> bool:
     return given[1:] == defaults[1:]
 
 
-def _readers_of_places(pool: Node) -> Iterator[Node]:
-    """What computes with the places of a pooling, whatever form they were brought in before."""
+def _readers_of_places(pool: Node, ways: tuple[object, ...]) -> Iterator[Node]:
+    """What computes with the places of a pooling, in whatever form they were brought in these ways before."""
     stack = [user for user in pool.users if user.target is getitem and user.args[1] == 1]
     seen: set[Node] = set()
     while stack:
@@ -123,7 +127,7 @@ def _readers_of_places(pool: Node) -> Iterator[Node]:
             if user in seen:
                 continue
             seen.add(user)
-            if user.target in _MOVES:
+            if user.target in ways:
                 stack.append(user)
             else:
                 yield user

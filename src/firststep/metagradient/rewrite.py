@@ -22,16 +22,22 @@ from firststep.metagradient.pooling import fuse_pooling
 aten = torch.ops.aten
 
 
-def use_fast_kernels(graph: GraphModule) -> None:
-    """Change ``graph`` in place."""
-    fuse_pooling(graph.graph)
+def use_fast_kernels(graph: GraphModule, *, deep_rows: bool = False) -> None:
+    """Change ``graph`` in place.
+
+    ``deep_rows``: it is of rows of a Jacobian that reach all layers, many rows at once. Their pooling is
+    replaced too then; where rows reach the last layer only, that gains nothing and takes minutes to compile.
+    """
+    fuse_pooling(graph.graph, moved=deep_rows)
     for node in list(graph.graph.nodes):
         if node.target is aten.convolution.default:
             _kernel_gradient(graph.graph, node)
     for node in graph.graph.nodes:
         if node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default  # the forms above may order memory in another way
-        if node.target is aten.clone.default:  # made for such views: it would undo the channels' order
+        if (
+            deep_rows and node.target is aten.clone.default
+        ):  # made for such views: it would undo the channels' order
             node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
     graph.graph.eliminate_dead_code()
     graph.recompile()

@@ -107,7 +107,7 @@ class CompiledRows:
         fixed = tuple(torch.zeros(ROWS_AT_ONCE, *params[name].shape).to(params[name]) for name in self._psi)
         arguments = (params, images, labels, self._units[:ROWS_AT_ONCE], fixed)
         graph, _ = record(rows_and_pull_back, arguments)
-        use_fast_kernels(graph)
+        use_fast_kernels(graph, deep_rows=True)
         leaves = flat(arguments)
         inputs = len(leaves) - len(fixed)
         halves = split(graph, inputs, len(self._psi))
