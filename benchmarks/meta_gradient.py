@@ -123,6 +123,8 @@ class Measured:
     later_peak: dict[str, float]
     """Without the first call."""
     first: dict[str, float]
+    code: str = ""
+    """The commit; settings of two commits are not compared."""
 
     def contains_peers(self) -> bool:
         return "firststep" in self.seconds and any(peer in self.seconds for peer in PEERS)

@@ -40,7 +40,7 @@ class Record:
     def write(self) -> None:
         known = [self._sections[str(setting)] for setting in SETTINGS if setting in self]
         missing = [_name(one) for one in SETTINGS if one not in self]
-        judged = list(targets.targets([Measured(**one["medians"]) for one in known]))
+        judged = list(targets.targets([Measured(**{**one["medians"], "code": one["code"]}) for one in known]))
         text = self._introduction + targets.table(judged) + "\n## One meta-gradient\n"
         text += "".join(f"{one['section']}\nCode of commit {one['code']}.\n" for one in known)
         if missing:
@@ -51,9 +51,14 @@ class Record:
 
 def _code_version() -> str:
     """Settings may be measured in several sittings: which code each is about."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    try:
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent.parent), *words]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--", "src")  # results are being written as we go
+        return git("rev-parse", "--short", "HEAD") + (", changed" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

@@ -41,6 +41,10 @@ Rows with a plus sign add the conditioning loss on that parameter subset; *eager
 """
 
 
+# Subsets that targets are about, besides no conditioning
+PROFILED_TOO = (("Conv4-32, 28 px", "all"), ("Conv4-64, 32 px", "emb"))
+
+
 def machine() -> str:
     names = [line for line in _text("/proc/cpuinfo").splitlines() if line.startswith("model name")]
     model = names[0].partition(":")[2].strip() if names else platform.processor()
@@ -74,11 +78,14 @@ def one_setting(setting: Setting) -> tuple[str, Measured]:
 def where_the_time_goes() -> str:
     """Of the compiled engine, so that a missed target can be understood."""
     text = "\n## Where the time goes\n\nOne meta-gradient of firststep, K = 5, by torch's profiler, in ms.\n"
-    for network in sorted({setting.network for setting in SETTINGS if setting.network.startswith("Conv")}):
-        parts = json.loads(script("time_shares.py", network, "5").splitlines()[-1])
+    plain = sorted({setting.network for setting in SETTINGS if setting.network.startswith("Conv")})
+    for name, *subset in (*((network,) for network in plain), *PROFILED_TOO):
+        parts = json.loads(script("time_shares.py", name, "5", *subset).splitlines()[-1])
         whole = sum(parts.values())
         lines = [f"| {part} | {ms:.0f} | {100 * ms / whole:.0f} % |" for part, ms in parts.items()]
-        text += "\n".join(["", f"| {network} | ms | share |", "|---|---|---|", *lines, ""])
+        text += "\n".join(
+            ["", f"| {' + '.join([name, *subset])} | ms | share |", "|---|---|---|", *lines, ""]
+        )
     return text
 
 

@@ -68,7 +68,7 @@ def _beside_peers(one: Measured, name: str, peer: str) -> Iterator[Target]:
 def _by_steps(measured: list[Measured]) -> Iterator[Target]:
     for few in measured:
         for many in measured:
-            same = few.network == many.network and (few.steps, many.steps) == (5, 20)
+            same = (few.network, few.code) == (many.network, many.code) and (few.steps, many.steps) == (5, 20)
             if same and few.contains_peers() and many.contains_peers():
                 time = many.seconds["firststep"] / few.seconds["firststep"]
                 peak = many.later_peak["firststep"] / few.later_peak["firststep"]

@@ -1,6 +1,7 @@
 """Where the time of one compiled meta-gradient goes, by torch's profiler.
 
 python benchmarks/time_shares.py "Conv4-64, 84 px" 5
+python benchmarks/time_shares.py "Conv4-32, 28 px" 5 all        # with conditioning on these parameters
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ PARTS = {
 REST = "dispatch and the rest"
 
 
-def shares(network: str, steps: int) -> dict[str, float]:
+def shares(network: str, steps: int, *subset: str) -> dict[str, float]:
     """Milliseconds of each part."""
-    compute = CONTENDERS["firststep"](network, steps)
+    compute = CONTENDERS[" + ".join(["firststep", *subset])](network, steps)
     for _ in range(3):
         compute()
     with profile(activities=[ProfilerActivity.CPU]) as seen:
@@ -37,4 +38,4 @@ def shares(network: str, steps: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(shares(sys.argv[1], int(sys.argv[2]))))
+    print(json.dumps(shares(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])))
