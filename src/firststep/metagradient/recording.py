@@ -60,16 +60,18 @@ def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
     """The graph compiled for inputs of these forms, now: where a failure can still be mended.
 
     By the compiler itself, for ``torch.compile`` would record the graph a second time. What it made is found
-    again by later processes only if it was told of a (here empty) record of symbolic shapes.
+    again by later processes only if there is a record of symbolic shapes. It is to stay empty: left to
+    itself, the compiler would take every size for a symbol and spend minutes on algebra.
     """
     from torch._guards import TracingContext, tracing
     from torch._inductor import compile
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    context = TracingContext(FakeTensorMode(shape_env=ShapeEnv()))
-    with quiet_compiler(), torch.no_grad(), tracing(context):
-        compiled: Function = compile(graph, leaves)
+    mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    forms = [mode.from_tensor(leaf, static_shapes=True) for leaf in leaves]
+    with quiet_compiler(), torch.no_grad(), tracing(TracingContext(mode)):
+        compiled: Function = compile(graph, forms)
     return compiled
 
 
