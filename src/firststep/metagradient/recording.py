@@ -69,7 +69,7 @@ def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
-    forms = [mode.from_tensor(leaf, static_shapes=True) for leaf in leaves]
+    forms: list[Any] = [mode.from_tensor(leaf, static_shapes=True) for leaf in leaves]
     with quiet_compiler(), torch.no_grad(), tracing(TracingContext(mode)):
         compiled: Function = compile(graph, forms)
     return compiled
