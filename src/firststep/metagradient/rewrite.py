@@ -35,9 +35,8 @@ def use_fast_kernels(graph: GraphModule, *, deep_rows: bool = False) -> None:
     for node in graph.graph.nodes:
         if node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default  # the forms above may order memory in another way
-        if (
-            deep_rows and node.target is aten.clone.default
-        ):  # made for such views: it would undo the channels' order
+        if deep_rows and node.target is aten.clone.default:
+            # Made for such views; it would undo the channels' order.
             node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
     graph.graph.eliminate_dead_code()
     graph.recompile()
