@@ -26,7 +26,9 @@ def test_same_numbers_and_one_compilation_whatever_the_number_of_steps(
 ) -> None:
     compilations = []
     compile_graph = torch._inductor.compile
-    monkeypatch.setattr(torch._inductor, "compile", lambda *a: compilations.append(1) or compile_graph(*a))
+    monkeypatch.setattr(
+        torch._inductor, "compile", lambda *a, **k: compilations.append(1) or compile_graph(*a, **k)
+    )
     learner, task = Learner(small_conv()), small_task()
     fast = engine(learner, steps=1)
     for steps in (1, 3):
@@ -47,7 +49,9 @@ def test_one_graph_serves_all_steps_of_a_rule_with_its_own_parameters(
 ) -> None:
     """The recorded graphs, run as they are: to compile them takes a minute each and changes nothing here."""
     graphs = []
-    monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs: graphs.append(graph) or graph)
+    monkeypatch.setattr(
+        torch._inductor, "compile", lambda graph, _inputs, options: graphs.append(graph) or graph
+    )
     method, task = build_method(name, 0.2, steps=2), small_task()
     learner = Learner(method.prepare(small_conv(), None))
     own = perturbed_own(method, learner)
@@ -94,7 +98,9 @@ def test_a_network_that_needs_the_usual_order_of_memory_is_compiled_in_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graphs = []
-    monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs: graphs.append(graph) or graph)
+    monkeypatch.setattr(
+        torch._inductor, "compile", lambda graph, _inputs, options: graphs.append(graph) or graph
+    )
     learner, task = Learner(Viewing().double()), small_task(size=4)
     slow, fast = (engine(learner, steps=2, compile=compile) for compile in (False, True))
     expected = slow(learner.params(), {}, [task])
@@ -109,7 +115,7 @@ def test_deep_conditioning_a_few_rows_at_a_time(
     subset: str | tuple[str, ...], memory: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recorded graphs, run as they are; 6 samples make a chunk of 5 rows and one of 1."""
-    monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs: graph)
+    monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
     if memory == 0:
         monkeypatch.setattr(rows, "DEFAULT_MEMORY", 0)
     learner, task = Learner(small_conv()), small_task()

@@ -29,7 +29,7 @@ def images(height: int, width: int, innermost: bool, seed: int, few: bool) -> Te
 def test_operators_are_torch_s(height: int, width: int, innermost: bool, seed: int, few: bool) -> None:
     x = images(height, width, innermost, seed, few)
     pooled, indices = F.max_pool2d(x, 2, return_indices=True)
-    mine, places = torch.ops.firststep.pool_2x2(x)
+    mine, places = torch.ops.firststep.pool_2x2(x, innermost)
     assert torch.equal(mine, pooled)
     values = torch.randn_like(pooled)
     expected = torch.ops.aten.max_pool2d_with_indices_backward(
@@ -40,7 +40,7 @@ def test_operators_are_torch_s(height: int, width: int, innermost: bool, seed: i
     assert back.is_contiguous(memory_format=torch.channels_last) or not innermost
     other = images(height, width, innermost, seed + 1, few)
     picked = other.flatten(2).gather(2, indices.flatten(2)).view_as(pooled)
-    assert torch.equal(torch.ops.firststep.pick_2x2(other, places), picked)
+    assert torch.equal(torch.ops.firststep.pick_2x2(other, places, innermost), picked)
 
 
 def second_derivative(x: Tensor, v: Tensor) -> Tensor:
@@ -91,6 +91,6 @@ def test_the_module_can_be_loaded_again() -> None:
     """Notebooks do that after an edit; operators can be defined once in a process."""
     importlib.reload(pooling)
     x = torch.arange(16.0).view(1, 1, 4, 4)
-    pooled, places = torch.ops.firststep.pool_2x2(x)
+    pooled, places = torch.ops.firststep.pool_2x2(x, False)
     assert pooled.flatten().tolist() == [5, 7, 13, 15]
-    assert torch.equal(torch.ops.firststep.pick_2x2(x, places), pooled)
+    assert torch.equal(torch.ops.firststep.pick_2x2(x, places, False), pooled)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from torch import Tensor
 
 from firststep.conditioning import classifier_gram, cross_entropy_residuals, jacobian_gram
+from firststep.conditioning.graph_gram import gram_in_graph
 from firststep.learner import Learner, Output
 
 
@@ -20,6 +21,7 @@ def support_gram(
     output: Output | None = None,
     chunk_size: int | None = None,
     check_finite: bool = True,
+    in_graph: bool = False,
 ) -> Tensor:
     """G = J Jᵀ of the residuals of these images with respect to a parameter subset, float64 [n, n].
 
@@ -35,6 +37,7 @@ def support_gram(
         output: ``learner(params, images)`` if it is known already.
         chunk_size: rows of J computed at once; default as many as fit in half a gigabyte.
         check_finite: refuse NaN and infinities; reading the values makes a GPU wait.
+        in_graph: build on the graph of ``output`` from ``params``, whose memory is not bounded.
     """
     params = learner.params() if params is None else params
     names = learner.subset(subset)
@@ -51,7 +54,11 @@ def support_gram(
         )
     else:
         rest += [name for name in bias if name in names]
-    if rest:
+    if rest and in_graph:
+        output = learner(params, images) if output is None else output
+        vector = cross_entropy_residuals(output.logits, labels, check_finite=check_finite)
+        parts.append(gram_in_graph(vector, [params[name] for name in rest]))
+    elif rest:
         parts.append(
             jacobian_gram(
                 lambda p: cross_entropy_residuals(

@@ -35,6 +35,7 @@ def inner_step(
     *,
     subset: str | Iterable[str] | None = None,
     create_graph: bool = False,
+    gram_in_graph: bool = False,
 ) -> tuple[Params, Seen]:
     """θ ↦ θ + update(∇L(θ)), and what was seen at θ.
 
@@ -48,6 +49,8 @@ def inner_step(
         subset: also give the Gram matrix for this parameter subset.
         create_graph: keep the result differentiable in ``params`` and ``own``. Otherwise everything
             returned is detached and nothing of the computation stays in memory.
+        gram_in_graph: of the Gram matrix too, as one graph with the step's: see ``in_graph`` of
+            :func:`support_gram`.
     """
     if not create_graph:
         params = {name: value.detach() for name, value in params.items()}
@@ -78,7 +81,14 @@ def inner_step(
         gram = None
         if subset is not None:
             gram = support_gram(
-                learner, images, labels, params=theta, subset=subset, output=output, check_finite=False
+                learner,
+                images,
+                labels,
+                params=theta,
+                subset=subset,
+                output=output,
+                check_finite=False,
+                in_graph=gram_in_graph,
             )
     seen = Seen(loss, output.features, output.logits, gram)
     if not create_graph:

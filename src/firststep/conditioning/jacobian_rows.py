@@ -13,9 +13,9 @@ from firststep.conditioning.saved_memory import counting_saved
 # of what is known to be right, for others go wrong in silence: of F.batch_norm's backward pass the batched
 # form takes the batch's mean and variance for constants.
 _BATCHABLE = frozenset({
-    "Add", "Addmm", "Clamp", "Convolution", "Div", "Exp", "Gather", "Logaddexp", "Logsumexp", "MaskedFill",
-    "MaxPool2DWithIndices", "Mean", "Mul", "Relu", "Rsqrt", "Sqrt", "Squeeze", "Sub", "T", "ToCopy",
-    "Unsqueeze", "View", "Where",
+    "Add", "Addmm", "BatchNorm", "Clamp", "Clone", "Convolution", "Div", "Exp", "Gather", "Logaddexp",
+    "Logsumexp", "MaskedFill", "MaxPool2DWithIndices", "Mean", "Mul", "Relu", "Rsqrt", "Sqrt", "Squeeze",
+    "Sub", "T", "ToCopy", "UnsafeView", "Unsqueeze", "View", "Where",
 })  # fmt: skip
 
 ResidualFunction = Callable[[dict[str, Tensor]], Tensor]

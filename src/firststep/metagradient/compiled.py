@@ -65,7 +65,7 @@ class CompiledSteps:
     def __init__(self, learner: Learner, rule: Rule, conditioning: Conditioning | None) -> None:
         self._eager = EagerSteps(learner, rule, conditioning)
         self._by_rows = conditioning if conditioning and reaches_deep(learner, conditioning.subset) else None
-        self._recorded = EagerSteps(learner, rule, None) if self._by_rows else self._eager
+        self._recorded = EagerSteps(learner, rule, None if self._by_rows else conditioning, True)
         self._pairs: dict[Any, _Pair] = {}
         self._queries: dict[Any, tuple[Function, TreeSpec]] = {}
         self._works = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
@@ -28,7 +29,8 @@ class MetaGradient:
     Build it once and call it with every meta-batch: compiled functions are kept.
 
     While it computes, the C library is told to keep the memory that tensors free for the next ones, where it
-    can be told (glibc) and you have made no settings of your own (``MALLOC_...``, ``GLIBC_TUNABLES``).
+    can be told (glibc) and you have made no settings of your own (``MALLOC_...``, ``GLIBC_TUNABLES``). That
+    takes some memory: ``memory=0`` leaves it.
 
     Args:
         learner: the network.
@@ -42,7 +44,7 @@ class MetaGradient:
             (stepwise only). Steps that do not fit are computed once more: the same numbers, more time.
             A number of bytes, not what is free at the moment: so that a run repeats bit for bit.
             Compiled conditioning below the last layers keeps up to 512 MiB of its own besides.
-            Default: at most five steps within 256 MiB, so that the peak stays the same whatever K is.
+            Default: at most five steps within 384 MiB, so that the peak stays the same whatever K is.
         streams: on a GPU, the CUDA streams that the tasks of a meta-batch are dealt over, so that small
             networks fill the device. Memory grows with it; the numbers stay the same. A CPU has none.
     """
@@ -80,6 +82,7 @@ class MetaGradient:
             if engine == "stepwise"
             else Unrolled(learner, rule, steps, conditioning)
         )
+        self._freed_memory = nullcontext if memory == 0 else freed_memory_kept
         self.gamma = conditioning.weight if conditioning else 0.0
         self.streams = streams
 
@@ -125,7 +128,7 @@ class MetaGradient:
         if not tasks:
             raise ValueError("tasks must not be empty")
         weights = check_query_weights(query_weights, self._task.steps)
-        with freed_memory_kept():
+        with self._freed_memory():
             computed = of_each(lambda task: self._task(params, own, task, weights), tasks, self.streams)
         return [
             MetaGradientResult(

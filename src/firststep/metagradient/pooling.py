@@ -32,44 +32,56 @@ _LOOKS = tuple(
 _MOVES = (*_LOOKS, aten.permute.default)
 
 
-def pool_2x2(images: Tensor) -> tuple[Tensor, Tensor]:
+def pool_2x2(images: Tensor, innermost: bool) -> tuple[Tensor, Tensor]:
     """The largest of each four entries, and which it is: 0 to 3, the first of equals."""
-    first, second, third, fourth = _quarters(images)
+    first, second, third, fourth = _quarters(_pixels(images, innermost))
     upper, lower = torch.maximum(first, second), torch.maximum(third, fourth)
     in_upper = torch.where(second > first, images.new_ones(()), 0)
     in_lower = torch.where(fourth > third, images.new_full((), 3), 2)
-    return torch.maximum(upper, lower), torch.where(lower > upper, in_lower, in_upper)
+    places = torch.where(lower > upper, in_lower, in_upper)
+    return _images(torch.maximum(upper, lower), innermost), _images(places, innermost)
 
 
-def pick_2x2(images: Tensor, places: Tensor) -> Tensor:
+def pick_2x2(images: Tensor, places: Tensor, innermost: bool) -> Tensor:
     """The entries of the images at the places of a pooling."""
-    first, second, third, fourth = _quarters(images)
-    upper, lower = torch.where(places == 0, first, second), torch.where(places == 2, third, fourth)
-    return torch.where(places < 2, upper, lower)
+    first, second, third, fourth = _quarters(_pixels(images, innermost))
+    where = _pixels(places, innermost)
+    upper, lower = torch.where(where == 0, first, second), torch.where(where == 2, third, fourth)
+    return _images(torch.where(where < 2, upper, lower), innermost)
 
 
 def put_back_2x2(values: Tensor, places: Tensor, height: int, width: int, innermost: bool) -> Tensor:
-    """The transpose of pooling: every value to its place, 0 elsewhere; with the channels innermost or not."""
-    rows, columns = (torch.arange(2 * n, device=places.device) % 2 for n in places.shape[-2:])
-    here = _doubled(places) == (2 * rows[:, None] + columns).to(places.dtype)
-    back = torch.where(here, _doubled(values), 0.0)
-    missing = (0, width - back.shape[-1], 0, height - back.shape[-2])  # of odd sides
+    """The transpose of pooling: every value to its place, 0 elsewhere."""
+    where = _doubled(_pixels(places, innermost))
+    rows, columns = (torch.arange(n, device=places.device) % 2 for n in where.shape[-3:-1])
+    here = where == (2 * rows[:, None, None] + columns[:, None]).to(places.dtype)
+    back = torch.where(here, _doubled(_pixels(values, innermost)), 0.0)
+    missing = (0, 0, 0, width - back.shape[-2], 0, height - back.shape[-3])  # of odd sides
     if any(missing):
         back = torch.nn.functional.pad(back, missing)
-    return back.contiguous(memory_format=torch.channels_last if innermost else torch.contiguous_format)
+    return _images(back, innermost)
 
 
-def _quarters(images: Tensor) -> list[Tensor]:
+def _pixels(images: Tensor, innermost: bool) -> Tensor:
+    """[..., height, width, what a pixel is in memory]: so a compiler, left to itself, keeps that order."""
+    return images.permute(0, 2, 3, 1) if innermost else images.unsqueeze(-1)
+
+
+def _images(pixels: Tensor, innermost: bool) -> Tensor:
+    return pixels.permute(0, 3, 1, 2) if innermost else pixels.squeeze(-1)
+
+
+def _quarters(pixels: Tensor) -> list[Tensor]:
     """The four entries of every window, each as a picture of a quarter of the size."""
-    height, width = (size // 2 * 2 for size in images.shape[-2:])
-    return [images[..., row:height:2, column:width:2] for row in (0, 1) for column in (0, 1)]
+    height, width = (size // 2 * 2 for size in pixels.shape[-3:-1])
+    return [pixels[..., row:height:2, column:width:2, :] for row in (0, 1) for column in (0, 1)]
 
 
-def _doubled(values: Tensor) -> Tensor:
+def _doubled(pixels: Tensor) -> Tensor:
     """Every entry four times."""
-    n, channels, height, width = values.shape
-    spread = values[:, :, :, None, :, None].expand(n, channels, height, 2, width, 2)
-    return spread.reshape(n, channels, 2 * height, 2 * width)
+    *count, height, width, channels = pixels.shape
+    spread = pixels[..., :, None, :, None, :].expand(*count, height, 2, width, 2, channels)
+    return spread.reshape(*count, 2 * height, 2 * width, channels)
 
 
 def _operators() -> torch.library.Library:
@@ -79,8 +91,8 @@ def _operators() -> torch.library.Library:
     """
     library = torch.library.Library("firststep", "DEF")
     for signature, operator in (
-        ("pool_2x2(Tensor images) -> (Tensor, Tensor)", pool_2x2),
-        ("pick_2x2(Tensor images, Tensor places) -> Tensor", pick_2x2),
+        ("pool_2x2(Tensor images, bool innermost) -> (Tensor, Tensor)", pool_2x2),
+        ("pick_2x2(Tensor images, Tensor places, bool innermost) -> Tensor", pick_2x2),
         (
             "put_back_2x2(Tensor values, Tensor places, int height, int width, bool innermost) -> Tensor",
             put_back_2x2,
@@ -107,7 +119,7 @@ def fuse_pooling(graph: Graph, *, moved: bool = False) -> None:
             if all(_known(reader, node) for reader in readers):
                 for reader in readers:
                     _put_back(graph, reader, node) if _goes_back(reader) else _pick(graph, reader, node)
-                _replace(graph, node, torch.ops.firststep.pool_2x2.default, (node.args[0],))
+                _replace(graph, node, torch.ops.firststep.pool_2x2.default, (node.args[0], _innermost(node)))
 
 
 def _is_two_by_two(arguments: tuple[object, ...]) -> bool:
@@ -155,12 +167,19 @@ def _size(images: object) -> tuple[int, int]:
     return height, width
 
 
+def _innermost(pool: Node) -> bool:
+    """Whether a pooling's pictures have their channels innermost in memory."""
+    pooled = pool.args[0]
+    assert isinstance(pooled, Node)
+    value: Tensor = pooled.meta["val"]
+    return value.is_contiguous(memory_format=torch.channels_last)
+
+
 def _put_back(graph: Graph, node: Node, pool: Node) -> None:
     values, places = node.args[0], node.args[-1]
     pooled = pool.args[0]
     assert isinstance(pooled, Node)
-    innermost = pooled.meta["val"].is_contiguous(memory_format=torch.channels_last)
-    arguments = (values, places, *_size(pooled), innermost)
+    arguments = (values, places, *_size(pooled), _innermost(pool))
     _replace(graph, node, torch.ops.firststep.put_back_2x2.default, arguments)
 
 
@@ -178,7 +197,9 @@ def _pick(graph: Graph, node: Node, pool: Node) -> None:
         where = _unflattened(places, smaller)
         if where is None:
             where = graph.call_function(aten.reshape.default, (places, smaller))
-        picked = graph.call_function(torch.ops.firststep.pick_2x2.default, (pictures, where))
+        picked = graph.call_function(
+            torch.ops.firststep.pick_2x2.default, (pictures, where, _innermost(pool))
+        )
     _replace(graph, node, aten.reshape.default, (picked, list(node.meta["val"].shape)))
 
 

@@ -16,7 +16,13 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from firststep.metagradient.settle import settle
+
 Function = Callable[..., Any]
+
+# How much a result may read and still be computed anew at each of its readers instead of being written to
+# memory. Most of the reads here are of a few numbers per channel, which stay in the processor's cache.
+_COMPILER = {"realize_reads_threshold": 16, "realize_opcount_threshold": 100}
 
 
 def flat(values: Any) -> list[Any]:
@@ -68,10 +74,11 @@ def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+    settle(graph)
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     forms: list[Any] = [mode.from_tensor(leaf, static_shapes=True) for leaf in leaves]
     with quiet_compiler(), torch.no_grad(), tracing(TracingContext(mode)):
-        compiled: Function = compile(graph, forms)
+        compiled: Function = compile(graph, forms, options=_COMPILER)
     return compiled
 
 

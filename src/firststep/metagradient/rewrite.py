@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from firststep.metagradient.pooled_means import take_means_before_putting_back
 from firststep.metagradient.pooling import fuse_pooling
 
 aten = torch.ops.aten
@@ -29,6 +30,7 @@ def use_fast_kernels(graph: GraphModule, *, deep_rows: bool = False) -> None:
     replaced too then; where rows reach the last layer only, that gains nothing and takes minutes to compile.
     """
     fuse_pooling(graph.graph, moved=deep_rows)
+    take_means_before_putting_back(graph.graph)
     for node in list(graph.graph.nodes):
         if node.target is aten.convolution.default:
             _kernel_gradient(graph.graph, node)
@@ -38,8 +40,34 @@ def use_fast_kernels(graph: GraphModule, *, deep_rows: bool = False) -> None:
         if deep_rows and node.target is aten.clone.default:
             # Made for such views; it would undo the channels' order.
             node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
+    for node in list(graph.graph.nodes):
+        if node.target in (aten.convolution.default, aten.convolution_backward.default):
+            for argument in node.args[:2]:
+                _merge_channels_innermost(graph.graph, argument)
     graph.graph.eliminate_dead_code()
     graph.recompile()
+
+
+def _merge_channels_innermost(graph: Graph, node: object) -> None:
+    """Where rows' channels become those of one picture: arrange them with the channels innermost at once.
+
+    [n, rows, channels, height, width] → [n, rows channels, height, width], of which a compiler would make a
+    copy with the width innermost, and then another.
+    """
+    if not (isinstance(node, Node) and node.target is aten.reshape.default):
+        return
+    source = node.args[0]
+    assert isinstance(source, Node)
+    before = source.meta["val"].shape if "val" in source.meta else ()
+    n, channels, *size = node.meta["val"].shape
+    if list(before[:1]) != [n] or list(before[3:]) != size or len(before) != 5:
+        return
+    with graph.inserting_before(node):
+        pixels = graph.call_function(aten.permute.default, (source, [0, 3, 4, 1, 2]))
+        merged = graph.call_function(aten.reshape.default, (pixels, [n, *size, channels]))
+        images = graph.call_function(aten.permute.default, (merged, [0, 3, 1, 2]))
+    images.meta = dict(node.meta)
+    node.replace_all_uses_with(images)
 
 
 def _kernel_gradient(graph: Graph, node: Node) -> None:

@@ -72,10 +72,17 @@ class Graph(NamedTuple):
 class EagerSteps:
     """With autograd, operation by operation."""
 
-    def __init__(self, learner: Learner, rule: Rule, conditioning: Conditioning | None) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        rule: Rule,
+        conditioning: Conditioning | None,
+        gram_in_graph: bool = False,
+    ) -> None:
         self.learner = learner
         self.rule = rule
         self.conditioning = conditioning
+        self.gram_in_graph = gram_in_graph  # for a recording: where memory is not this graph's
         self._bytes: dict[Any, int] = {}
 
     def forward(
@@ -89,7 +96,15 @@ class EagerSteps:
         subset = self.conditioning.subset if self.conditioning else None
         with torch.enable_grad():
             new, seen = inner_step(
-                self.learner, self.rule, theta, mine, images, labels, subset=subset, create_graph=True
+                self.learner,
+                self.rule,
+                theta,
+                mine,
+                images,
+                labels,
+                subset=subset,
+                create_graph=True,
+                gram_in_graph=self.gram_in_graph,
             )
             stage_loss = None
             if self.conditioning is not None and seen.gram is not None:

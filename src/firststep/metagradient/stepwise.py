@@ -33,7 +33,7 @@ from firststep.task import Task
 # By default so many of the last steps keep what they computed, if so much memory is enough for them. So
 # training with 20 steps takes hardly more memory than with the usual 5.
 MOST_KEPT = 5
-DEFAULT_MEMORY = 2**28
+DEFAULT_MEMORY = 3 * 2**27
 
 
 def _scale(values: Params, factor: float) -> Params:

@@ -101,7 +101,7 @@ class TrainConfig:
     """stepwise (memory does not grow with the steps) or unrolled (one graph, the reference)."""
     memory: int | None = None
     """MiB that inner steps may take to keep what they computed, instead of computing it again (stepwise);
-    five steps within 256 MiB if left out."""
+    five steps within 384 MiB if left out."""
     streams: int = 1
     """CUDA streams that the tasks of a meta-batch are dealt over: faster for small networks on a GPU."""
     threads: int = 0

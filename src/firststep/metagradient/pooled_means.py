@@ -1,0 +1,63 @@
+"""Means of what pooling puts back, taken over the entries that are not zero: a quarter of them.
+
+With B what puts values v back at their places and P what picks entries there, Σ B v = Σ v and
+Σ x B v = Σ v P x. Batch norm's derivatives need both, of the largest pictures of a network.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+import firststep.metagradient.pooling  # noqa: F401  (defines the operators)
+
+aten = torch.ops.aten
+_PUT_BACK, _PICK = torch.ops.firststep.put_back_2x2.default, torch.ops.firststep.pick_2x2.default
+
+
+def take_means_before_putting_back(graph: Graph) -> None:
+    """Change ``graph`` in place where it has means over pictures, those of a batch or of several batches."""
+    for node in list(graph.nodes):
+        if node.target is aten.mean.dim:
+            images, dims = node.args[:2]
+            shape = images.meta["val"].shape
+            if list(dims) == [len(shape) - 4, len(shape) - 2, len(shape) - 1]:
+                _shorten(graph, node, images, list(shape))
+
+
+def _shorten(graph: Graph, node: Node, images: Node, shape: list[int]) -> None:
+    factors: list[Any] = list(images.args) if images.target is aten.mul.Tensor else [images]
+    back = next((factor for factor in factors if _put_back(factor) is not None), None)
+    if back is None or list(back.meta["val"].shape) != shape or not isinstance(factors[-1], Node):
+        return
+    put_back: Any = _put_back(back)
+    values, places, _, _, innermost = put_back.args
+    with graph.inserting_before(node):
+        for other in (factor for factor in factors if factor is not back):
+            wide = graph.call_function(aten.expand.default, (other, shape))
+            every = graph.call_function(aten.reshape.default, (wide, [-1, *shape[-3:]]))
+            picked = graph.call_function(_PICK, (every, places, innermost))
+            product = graph.call_function(aten.mul.Tensor, (values, picked))
+            product.meta = dict(values.meta)
+            values = product
+        small = [*shape[:-2], *values.meta["val"].shape[-2:]]
+        apart = graph.call_function(aten.reshape.default, (values, small))
+        total = graph.call_function(aten.sum.dim_IntList, (apart, node.args[1]))
+        total.meta = dict(node.meta)
+        mean = graph.call_function(aten.div.Tensor, (total, prod(shape) // prod(node.meta["val"].shape)))
+    mean.meta = dict(node.meta)
+    node.replace_all_uses_with(mean)
+    graph.erase_node(node)
+
+
+def _put_back(node: object) -> Node | None:
+    """What puts back, where a node is that, or that with several batches apart."""
+    if isinstance(node, Node) and node.target in (aten.reshape.default, aten.view.default):
+        shape = node.meta["val"].shape
+        node = node.args[0]
+        if not isinstance(node, Node) or node.meta["val"].shape[-3:] != shape[-3:] or len(shape) != 5:
+            return None
+    return node if isinstance(node, Node) and node.target is _PUT_BACK else None
