@@ -52,7 +52,7 @@ ALL = (
 SETTINGS = [
     # What the targets are about first, so that a run that is cut short has said the most.
     Setting("Conv4-64, 84 px", 5, (*OURS, *EAGER, *PEERS, *KEPT), 5),
-    Setting("Conv4-64, 84 px", 20, (*OURS, *PEERS), 1),
+    Setting("Conv4-64, 84 px", 20, (*OURS, *PEERS), 3),
     Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS, *KEPT), 15),
     Setting("Conv4-64, 32 px", 5, (*OURS, *EAGER, *PEERS), 7),
     # The other subsets, beside the loop over samples that one would write first

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
 
 from firststep import Learner, build_backbone, cross_entropy_residuals
 from firststep.conditioning.jacobian_rows import batchable, pull_rows
@@ -23,12 +26,50 @@ def residuals_of(module: nn.Module, classifier: str = "classifier") -> tuple[Ten
         return cross_entropy_residuals(learner(theta, images).logits, LABELS), list(theta.values())
 
 
+class Cubed(Function):
+    """A user's own operation, that says nothing of batching."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return 3 * cotangent * x**2
+
+
+class CubedAtOnce(Function):
+    """And one that does."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x**3
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    backward = Cubed.backward
+
+
+class Cube(nn.Module):
+    def __init__(self, function: type[Function]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, images: Tensor) -> Tensor:
+        cubed: Tensor = self.function.apply(images)
+        return cubed
+
+
 class Normed(nn.Module):
     def __init__(self, norm: nn.Module) -> None:
         super().__init__()
-        self.features = nn.Sequential(
-            nn.Conv2d(3, 4, 3), norm, nn.Tanh(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-        )
+        self.features = nn.Sequential(nn.Conv2d(3, 4, 3), norm, nn.ReLU(), nn.MaxPool2d(14), nn.Flatten())
         self.classifier = nn.Linear(4, 2)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -43,8 +84,10 @@ class Normed(nn.Module):
         (Normed(nn.BatchNorm2d(4, track_running_stats=False)), False),
         (Normed(nn.GroupNorm(2, 4)), False),
         (Normed(nn.LayerNorm(14)), False),
+        (Normed(Cube(Cubed)), False),
+        (Normed(Cube(CubedAtOnce)), True),
     ],
-    ids=["own", "batch norm", "group norm", "layer norm"],
+    ids=["own", "batch norm", "group norm", "layer norm", "own operation", "own operation, batched"],
 )
 def test_many_rows_are_one_by_one(module: nn.Module, at_once: bool) -> None:
     vector, leaves = residuals_of(module)

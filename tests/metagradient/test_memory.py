@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import pytest
+
+from firststep import Learner, maml, meta_gradient
+from firststep.metagradient import engine as engine_module
+from networks import small_conv, small_task
 from peaks import PEAK
 
 PROGRAM = (
@@ -35,3 +42,21 @@ def peak(engine: str, steps: int) -> int:
 def test_stepwise_memory_does_not_grow_with_the_steps_and_unrolled_does() -> None:
     assert peak("stepwise", 20) <= 1.15 * peak("stepwise", 5)
     assert peak("unrolled", 20) > 1.5 * peak("unrolled", 5)
+
+
+@pytest.mark.parametrize(("memory", "told"), [(None, 1), (2**20, 1), (0, 0)])
+def test_the_c_library_keeps_freed_memory_unless_memory_is_0(
+    monkeypatch: pytest.MonkeyPatch, memory: int | None, told: int
+) -> None:
+    calls: list[int] = []
+    scope = engine_module.freed_memory_kept
+
+    @contextmanager
+    def counted() -> Iterator[None]:
+        calls.append(1)
+        with scope():
+            yield
+
+    monkeypatch.setattr(engine_module, "freed_memory_kept", counted)
+    meta_gradient(Learner(small_conv()), maml(), [small_task()], steps=1, memory=memory)
+    assert len(calls) == told

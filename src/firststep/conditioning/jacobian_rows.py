@@ -13,7 +13,7 @@ from firststep.conditioning.saved_memory import counting_saved
 # of what is known to be right, for others go wrong in silence: of F.batch_norm's backward pass the batched
 # form takes the batch's mean and variance for constants.
 _BATCHABLE = frozenset({
-    "Add", "Addmm", "BatchNorm", "Clamp", "Clone", "Convolution", "Div", "Exp", "Gather", "Logaddexp",
+    "Add", "Addmm", "Clamp", "Clone", "Convolution", "Div", "Exp", "Gather", "Logaddexp",
     "Logsumexp", "MaskedFill", "MaxPool2DWithIndices", "Mean", "Mul", "Relu", "Rsqrt", "Sqrt", "Squeeze",
     "Sub", "T", "ToCopy", "UnsafeView", "Unsqueeze", "View", "Where",
 })  # fmt: skip
@@ -57,8 +57,14 @@ def _refuse_captured(vector: Tensor, leaves: dict[str, Tensor]) -> None:
 
 def batchable(vector: Tensor) -> bool:
     """Whether many rows can be pulled at once, each operation for all of them."""
-    operations = (node.name() for node in _nodes(vector) if not hasattr(node, "variable"))
-    return all(name.rstrip("0123456789").removesuffix("Backward") in _BATCHABLE for name in operations)
+    return all(_is_batchable(node) for node in _nodes(vector) if not hasattr(node, "variable"))
+
+
+def _is_batchable(node: torch.autograd.graph.Node) -> bool:
+    written_in_python = getattr(node, "_forward_cls", None)
+    if written_in_python is not None:  # then its author says so
+        return bool(written_in_python.generate_vmap_rule)
+    return node.name().rstrip("0123456789").removesuffix("Backward") in _BATCHABLE
 
 
 def pull_rows(

@@ -58,6 +58,6 @@ def _put_back(node: object) -> Node | None:
     if isinstance(node, Node) and node.target in (aten.reshape.default, aten.view.default):
         shape = node.meta["val"].shape
         node = node.args[0]
-        if not isinstance(node, Node) or node.meta["val"].shape[-3:] != shape[-3:] or len(shape) != 5:
+        if not isinstance(node, Node) or node.meta["val"].shape[-3:] != shape[-3:]:
             return None
     return node if isinstance(node, Node) and node.target is _PUT_BACK else None

@@ -1,12 +1,14 @@
 """Write a recorded graph so that the compiler makes fast code of its second derivatives.
 
-Pooling: see :mod:`pooling`.
+Pooling and means over what it puts back: see :mod:`pooling` and :mod:`pooled_means`.
 
 The kernel gradient: torch differentiates a convolution's backward pass by sliding one batch of images over
 another as if it were a (huge) kernel. It is the gradient in the kernel of an ordinary convolution, for which
 there is a fast routine.
 
-Both compute the same sums.
+Rows of a Jacobian, many at once, become channels of one picture for a convolution: see below.
+
+All compute the same sums.
 """
 
 from __future__ import annotations

@@ -1,0 +1,73 @@
+"""Means of what pooling puts back are the same over the entries that are not zero."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from firststep.metagradient.pooled_means import take_means_before_putting_back
+from firststep.metagradient.pooling import fuse_pooling
+from firststep.metagradient.recording import record
+from networks import generator
+
+PUT_BACK = torch.ops.firststep.put_back_2x2.default
+
+
+def noise(*shape: int, seed: int, innermost: bool = False) -> Tensor:
+    values = torch.randn(shape, generator=generator(seed), dtype=torch.float64)
+    return values.to(memory_format=torch.channels_last) if innermost else values
+
+
+def means(images: Tensor, values: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of pooling's way back for values [n, ...], or [rows, n, ...] for several at once."""
+    pooled, indices = F.max_pool2d(images, 2, return_indices=True)
+    flat = values.reshape(-1, *pooled.shape[1:])
+    every = [
+        part.expand(values.shape[:-3] + part.shape[1:]).reshape(-1, *part.shape[1:])
+        for part in (images, indices)
+    ]
+    back = torch.ops.aten.max_pool2d_with_indices_backward(
+        flat, every[0], [2, 2], [2, 2], [0, 0], [1, 1], False, every[1]
+    ).reshape(*values.shape[:-3], *images.shape[1:])
+    dims = [back.dim() - 4, back.dim() - 2, back.dim() - 1]
+    return back.mean(dims), (back * other).mean(dims), (other * back).mean(dims)
+
+
+@pytest.mark.parametrize("innermost", [False, True])
+@pytest.mark.parametrize("size", [(6, 4), (5, 7)], ids=["even", "odd"])
+@pytest.mark.parametrize("rows", [(), (4,)], ids=["one batch", "several"])
+def test_means_are_the_same_and_nothing_is_put_back(
+    rows: tuple[int, ...], size: tuple[int, int], innermost: bool
+) -> None:
+    images = noise(3, 2, *size, seed=0, innermost=innermost)
+    values = noise(*rows, 3, 2, size[0] // 2, size[1] // 2, seed=1)
+    other = noise(3, 2, *size, seed=2, innermost=innermost)
+    graph, _ = record(means, (images, values, other))
+    expected = graph(images, values, other)
+    fuse_pooling(graph.graph, moved=True)
+    take_means_before_putting_back(graph.graph)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    assert not any(node.target is PUT_BACK for node in graph.graph.nodes)
+    for got, wanted in zip(graph(images, values, other), expected, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_means_over_other_dimensions_stay() -> None:
+    def over_pictures(images: Tensor, values: Tensor) -> Tensor:
+        _, indices = F.max_pool2d(images, 2, return_indices=True)
+        back = torch.ops.aten.max_pool2d_with_indices_backward(
+            values, images, [2, 2], [2, 2], [0, 0], [1, 1], False, indices
+        )
+        return back.mean([2, 3])
+
+    images, values = noise(3, 2, 4, 4, seed=0), noise(3, 2, 2, 2, seed=1)
+    graph, _ = record(over_pictures, (images, values))
+    expected = graph(images, values)
+    fuse_pooling(graph.graph)
+    take_means_before_putting_back(graph.graph)
+    graph.recompile()
+    torch.testing.assert_close(graph(images, values), expected)
+    assert any(node.target is PUT_BACK for node in graph.graph.nodes)
