@@ -98,13 +98,11 @@ class BatchNormBackward(Function):
     def backward(ctx: Any, u: Tensor, p: Tensor, q: Tensor) -> tuple[Any, ...]:
         images, weight, cotangent, mean, inverse, of_weight, of_bias = ctx.saved_tensors
         count = _count(images)
-        centred = images - _wide(mean)
+        g, gx = of_bias / count, of_weight / count
         if torch.is_grad_enabled():  # a third derivative is wanted: the means are functions of their entries
             mean, inverse = _statistics(images, ctx.eps)
-            centred = images - _wide(mean)
-            g, gx = _mean(cotangent), _mean(cotangent * centred) * inverse
-        else:
-            g, gx = of_bias / count, of_weight / count
+            g, gx = _mean(cotangent), _mean(cotangent * (images - _wide(mean))) * inverse
+        centred = images - _wide(mean)
         scale = weight * inverse
         mean_u, ux = _mean(u), _mean(u * centred) * inverse
         e = _mean(u * cotangent) - mean_u * g - ux * gx
