@@ -21,8 +21,8 @@ _PUT_BACK, _PICK = torch.ops.firststep.put_back_2x2.default, torch.ops.firststep
 def take_means_before_putting_back(graph: Graph) -> None:
     """Change ``graph`` in place where it has means over pictures, those of a batch or of several batches."""
     for node in list(graph.nodes):
-        if node.target is aten.mean.dim:
-            images, dims = node.args[:2]
+        if node.target is aten.mean.dim and len(node.args) == 2 and not node.kwargs:
+            images, dims = node.args
             shape = images.meta["val"].shape
             if list(dims) == [len(shape) - 4, len(shape) - 2, len(shape) - 1]:
                 _shorten(graph, node, images, list(shape))
@@ -30,13 +30,16 @@ def take_means_before_putting_back(graph: Graph) -> None:
 
 def _shorten(graph: Graph, node: Node, images: Node, shape: list[int]) -> None:
     factors: list[Any] = list(images.args) if images.target is aten.mul.Tensor else [images]
-    back = next((factor for factor in factors if _put_back(factor) is not None), None)
-    if back is None or list(back.meta["val"].shape) != shape or not isinstance(factors[-1], Node):
+    found = [number for number, factor in enumerate(factors) if _put_back(factor) is not None]
+    if not found or not isinstance(factors[-1], Node):
+        return
+    back = factors.pop(found[0])  # one of them: the other may be the same, in a mean of squares
+    if list(back.meta["val"].shape) != shape:
         return
     put_back: Any = _put_back(back)
     values, places, _, _, innermost = put_back.args
     with graph.inserting_before(node):
-        for other in (factor for factor in factors if factor is not back):
+        for other in factors:
             wide = graph.call_function(aten.expand.default, (other, shape))
             every = graph.call_function(aten.reshape.default, (wide, [-1, *shape[-3:]]))
             picked = graph.call_function(_PICK, (every, places, innermost))
