@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from firststep import (
     Conditioning,
-    Learner,
+    FunctionalModule,
     MetaGradient,
     Task,
     build_backbone,
@@ -33,10 +33,10 @@ NETWORKS: dict[str, tuple[str, dict[str, int], int, int]] = {
 }
 
 
-def learner_and_task(network: str) -> tuple[Learner, Task]:
+def learner_and_task(network: str) -> tuple[FunctionalModule, Task]:
     """5-way 5-shot with 16 queries a class, of noise: time does not depend on what pictures show."""
     name, options, size, channels = NETWORKS[network]
-    learner = Learner(build_backbone(name, image_size=size, channels=channels, **options))
+    model = FunctionalModule(build_backbone(name, image_size=size, channels=channels, **options))
     source = torch.Generator().manual_seed(0)
 
     def images(count: int) -> Tensor:
@@ -44,54 +44,52 @@ def learner_and_task(network: str) -> tuple[Learner, Task]:
 
     classes = torch.arange(5)
     task = Task(images(25), classes.repeat_interleave(5), images(80), classes.repeat_interleave(16))
-    return learner, task
+    return model, task
 
 
 def in_float64(network: str, steps: int, subset: str | None = None, compile: bool = False) -> Compute:
     """The reference where float32 is too coarse to compare; step by step, for its memory."""
-    learner, task = learner_and_task(network)
+    model, task = learner_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
-    learner.module.double()
-    task = Task(
-        task.support_images.double(), task.support_labels, task.query_images.double(), task.query_labels
-    )
+    model.module.double()
+    task = Task(task.support_x.double(), task.support_y, task.query_x.double(), task.query_y)
     compute = MetaGradient(
-        learner, maml(RATE), steps=steps, conditioning=conditioning, memory=0, compile=compile
+        model, maml(RATE), steps=steps, conditioning=conditioning, memory=0, compile=compile
     )
-    return lambda: compute(learner.params(), {}, [task]).params
+    return lambda: compute(model.params(), {}, [task]).params
 
 
 def firststep(network: str, steps: int, subset: str | None = None, **options: bool | int) -> Compute:
-    learner, task = learner_and_task(network)
+    model, task = learner_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
-    compute = MetaGradient(learner, maml(RATE), steps=steps, conditioning=conditioning, **options)  # type: ignore[arg-type]
-    params = learner.params()
+    compute = MetaGradient(model, maml(RATE), steps=steps, conditioning=conditioning, **options)  # type: ignore[arg-type]
+    params = model.params()
     return lambda: compute(params, {}, [task]).params
 
 
 def plain(network: str, steps: int, subset: str | None = None) -> Compute:
     """One autograd graph, as one would write it first; conditioning by a loop over the samples."""
-    learner, task = learner_and_task(network)
-    module, start = learner.module, learner.params()
-    psi = learner.subset(subset) if subset else ()
+    model, task = learner_and_task(network)
+    module, start = model.module, model.params()
+    psi = model.subset(subset) if subset else ()
 
     def compute() -> Gradient:
         theta = {name: value.clone().requires_grad_() for name, value in start.items()}
         initial = list(theta.values())
         penalty = torch.zeros((), dtype=torch.float64)
         for _ in range(steps):
-            logits = torch.func.functional_call(module, theta, (task.support_images,))
-            loss = F.cross_entropy(logits, task.support_labels)
+            logits = torch.func.functional_call(module, theta, (task.support_x,))
+            loss = F.cross_entropy(logits, task.support_y)
             if psi:
-                residuals = cross_entropy_residuals(logits, task.support_labels)
+                residuals = cross_entropy_residuals(logits, task.support_y)
                 constrained = [theta[name] for name in psi]
                 rows = [torch.autograd.grad(one, constrained, create_graph=True) for one in residuals]
                 jacobian = torch.stack([torch.cat([part.flatten() for part in row]) for row in rows]).double()
                 penalty = penalty + log_eigenvalue_variance(jacobian @ jacobian.T) / steps
             grads = torch.autograd.grad(loss, list(theta.values()), create_graph=True)
             theta = {n: v - RATE * g for (n, v), g in zip(theta.items(), grads, strict=True)}
-        logits = torch.func.functional_call(module, theta, (task.query_images,))
-        query = F.cross_entropy(logits, task.query_labels)
+        logits = torch.func.functional_call(module, theta, (task.query_x,))
+        query = F.cross_entropy(logits, task.query_y)
         return dict(zip(start, torch.autograd.grad(query + penalty, initial), strict=True))
 
     return compute
@@ -101,15 +99,15 @@ def with_higher(network: str, steps: int) -> Compute:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import higher
-    learner, task = learner_and_task(network)
-    module = learner.module
+    model, task = learner_and_task(network)
+    module = model.module
     optimiser = torch.optim.SGD(module.parameters(), lr=RATE)
 
     def compute() -> Gradient:
         with higher.innerloop_ctx(module, optimiser, copy_initial_weights=False) as (fast, inner):
             for _ in range(steps):
-                inner.step(F.cross_entropy(fast(task.support_images), task.support_labels))
-            query = F.cross_entropy(fast(task.query_images), task.query_labels)
+                inner.step(F.cross_entropy(fast(task.support_x), task.support_y))
+            query = F.cross_entropy(fast(task.query_x), task.query_y)
             grads = torch.autograd.grad(query, list(module.parameters()))
         return dict(zip(dict(module.named_parameters()), grads, strict=True))
 
@@ -120,8 +118,8 @@ def with_torchopt(network: str, steps: int) -> Compute:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import torchopt
-    learner, task = learner_and_task(network)
-    module, start = learner.module, learner.params()
+    model, task = learner_and_task(network)
+    module, start = model.module, model.params()
     optimiser = torchopt.sgd(lr=RATE)
 
     def compute() -> Gradient:
@@ -129,14 +127,14 @@ def with_torchopt(network: str, steps: int) -> Compute:
         initial = list(theta.values())
         state = optimiser.init(theta)
         for _ in range(steps):
-            logits = torch.func.functional_call(module, theta, (task.support_images,))
-            loss = F.cross_entropy(logits, task.support_labels)
+            logits = torch.func.functional_call(module, theta, (task.support_x,))
+            loss = F.cross_entropy(logits, task.support_y)
             grads = torch.autograd.grad(loss, list(theta.values()), create_graph=True)
             updates, state = optimiser.update(dict(zip(theta, grads, strict=True)), state, inplace=False)
             theta = torchopt.apply_updates(theta, updates, inplace=False)
-        logits = torch.func.functional_call(module, theta, (task.query_images,))
+        logits = torch.func.functional_call(module, theta, (task.query_x,))
         return dict(
-            zip(start, torch.autograd.grad(F.cross_entropy(logits, task.query_labels), initial), strict=True)
+            zip(start, torch.autograd.grad(F.cross_entropy(logits, task.query_y), initial), strict=True)
         )
 
     return compute

@@ -23,7 +23,7 @@ from rich.table import Table
 from firststep.adaptation import inner_step
 from firststep.backbones import build_backbone
 from firststep.data import Episodes, Preprocessing, Split, open_dataset
-from firststep.learner import Learner
+from firststep.network import FunctionalModule
 from firststep.rules import maml
 
 GOAL = 20
@@ -60,11 +60,11 @@ def compare(split: Split) -> tuple[float, float]:
     network = build_backbone(
         "conv4", ways=5, filters=32, channels=recipe.channels, image_size=recipe.image_size
     )
-    learner, rule = Learner(network), maml(0.01)
-    params = learner.params()
+    model, rule = FunctionalModule(network), maml(0.01)
+    params = model.params()
     task = episodes[0]
-    images, labels = torch.from_numpy(task.support_images), torch.from_numpy(task.support_labels)
-    step = seconds(lambda _: inner_step(learner, rule, params, {}, images, labels))
+    images, labels = torch.from_numpy(task.support_x), torch.from_numpy(task.support_y)
+    step = seconds(lambda _: inner_step(model, rule, params, {}, images, labels))
     return seconds(episodes.__getitem__), step
 
 

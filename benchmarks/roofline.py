@@ -19,7 +19,7 @@ STEP, QUERY = 9, 3
 
 def convolutions(network: str, images: Tensor) -> list[tuple[nn.Conv2d, tuple[int, ...], int]]:
     """Each convolution of the network with the shape it is given and its floating-point operations."""
-    learner, _ = learner_and_task(network)
+    model, _ = learner_and_task(network)
     found: list[tuple[nn.Conv2d, tuple[int, ...], int]] = []
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -27,9 +27,9 @@ def convolutions(network: str, images: Tensor) -> list[tuple[nn.Conv2d, tuple[in
         kernel = layer.weight[0].numel()
         found.append((layer, tuple(inputs[0].shape), 2 * output.numel() * kernel))
 
-    hooks = [m.register_forward_hook(note) for m in learner.module.modules() if isinstance(m, nn.Conv2d)]
+    hooks = [m.register_forward_hook(note) for m in model.module.modules() if isinstance(m, nn.Conv2d)]
     with torch.no_grad():
-        learner.module(images)
+        model.module(images)
     for hook in hooks:
         hook.remove()
     return found
@@ -52,9 +52,9 @@ def peak(network: str, images: Tensor, seconds: float = 1.0) -> float:
 def floor(network: str, steps: int) -> tuple[float, float]:
     """Seconds of the floor, and the operations a second that it rests on."""
     _, task = learner_and_task(network)
-    support = sum(operations for *_, operations in convolutions(network, task.support_images))
-    query = sum(operations for *_, operations in convolutions(network, task.query_images))
-    speed = peak(network, task.support_images)
+    support = sum(operations for *_, operations in convolutions(network, task.support_x))
+    query = sum(operations for *_, operations in convolutions(network, task.query_x))
+    speed = peak(network, task.support_x)
     return (STEP * steps * support + QUERY * query) / speed, speed
 
 

@@ -47,12 +47,12 @@ def meta_train(gamma: float, updates: int, seed: int = 0) -> Weights:
     ]
     optimiser = torch.optim.Adam(weights, 3e-3)
     for _ in range(updates):
-        support, support_labels, query, query_labels = toy_task(generator)
+        support, support_y, query, query_y = toy_task(generator)
         adapted, penalty = weights, torch.zeros(())
         for _ in range(STEPS):
-            adapted, features, logits = inner_step(adapted, support, support_labels)
-            penalty = penalty + conditioning_loss(features, logits, support_labels) / STEPS  # the one line
-        loss = F.cross_entropy(network(adapted, query)[1], query_labels) + gamma * penalty
+            adapted, features, logits = inner_step(adapted, support, support_y)
+            penalty = penalty + conditioning_loss(features, logits, support_y) / STEPS  # the one line
+        loss = F.cross_entropy(network(adapted, query)[1], query_y) + gamma * penalty
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -65,13 +65,13 @@ def evaluate(weights: Weights, tasks: int = 200, seed: int = 1) -> tuple[list[fl
     right = torch.zeros(STEPS + 1)
     kappas = []
     for _ in range(tasks):
-        support, support_labels, query, query_labels = toy_task(generator)
-        gram = classifier_gram(*network(weights, support), support_labels)
+        support, support_y, query, query_y = toy_task(generator)
+        gram = classifier_gram(*network(weights, support), support_y)
         kappas.append(condition_number(gram).detach())
         adapted = weights
         for step in range(STEPS + 1):
-            right[step] += (network(adapted, query)[1].argmax(-1) == query_labels).float().mean() / tasks
-            adapted, _, _ = inner_step(adapted, support, support_labels)
+            right[step] += (network(adapted, query)[1].argmax(-1) == query_y).float().mean() / tasks
+            adapted, _, _ = inner_step(adapted, support, support_y)
     return right.tolist(), torch.stack(kappas).median().item()
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from firststep import Learner, condition_number, conditioning_loss, support_gram
+from firststep import FunctionalModule, condition_number, conditioning_loss, support_gram
 from own_loop import DIMENSIONS, HIDDEN, RATE, STEPS, WAYS, toy_task
 
 
@@ -32,24 +32,24 @@ def meta_train(gamma: float, updates: int) -> Perceptron:
     inner = torch.optim.SGD(model.parameters(), RATE)
     outer = torch.optim.Adam(model.parameters(), 3e-3)
     for _ in range(updates):
-        support, support_labels, query, query_labels = toy_task(generator)
+        support, support_y, query, query_y = toy_task(generator)
         outer.zero_grad()
         with higher.innerloop_ctx(model, inner, copy_initial_weights=False) as (fast, inner_optimiser):
             penalty = torch.zeros(())
             for _ in range(STEPS):
                 features = fast.body(support)
                 logits = fast.classifier(features)
-                penalty = penalty + conditioning_loss(features, logits, support_labels) / STEPS
-                inner_optimiser.step(F.cross_entropy(logits, support_labels))
-            (F.cross_entropy(fast(query), query_labels) + gamma * penalty).backward()
+                penalty = penalty + conditioning_loss(features, logits, support_y) / STEPS
+                inner_optimiser.step(F.cross_entropy(logits, support_y))
+            (F.cross_entropy(fast(query), query_y) + gamma * penalty).backward()
         outer.step()
     return model
 
 
 def median_condition_number(model: Perceptron, tasks: int = 100) -> float:
     generator = torch.Generator().manual_seed(1)
-    learner = Learner(model)
-    kappas = [condition_number(support_gram(learner, *toy_task(generator)[:2])) for _ in range(tasks)]
+    wrapped = FunctionalModule(model)
+    kappas = [condition_number(support_gram(wrapped, *toy_task(generator)[:2])) for _ in range(tasks)]
     return torch.stack(kappas).median().item()
 
 

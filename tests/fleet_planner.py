@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from firststep.fleet import Job, LocalExecutor, Report, Test, run_fleet
+from firststep.jobs import Job, LocalExecutor, Report, Test, run_fleet
 from runs import TINY
 
 

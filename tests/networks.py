@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from firststep import Learner, Method, Task, build_backbone
+from firststep import FunctionalModule, Method, Task, build_backbone
 from firststep.backbones import BatchStatisticsNorm
 from firststep.backbones.initialise import initialise
 from firststep.backbones.resnet import SimpleBlock
@@ -57,9 +57,9 @@ class OwnNetwork(nn.Module):
         return self.head["out"](self.head["norm"](maps.mean((2, 3))))
 
 
-def perturbed_own(method: Method, learner: Learner, spread: float = 0.1) -> dict[str, Tensor]:
+def perturbed_own(method: Method, model: FunctionalModule, spread: float = 0.1) -> dict[str, Tensor]:
     """A rule's own parameters, away from the special values that they start at."""
-    own = method.rule.init(learner, learner.params(), generator(11))
+    own = method.rule.init(model, model.params(), generator(11))
     source = generator(12)
     return {
         name: value + spread * torch.randn(value.shape, generator=source, dtype=value.dtype)

@@ -65,7 +65,7 @@ def unrolled_meta_gradient(
     query_weights: Sequence[float] | None = None,
 ) -> tuple[Tensor, Params, Params]:
     """Outer loss of one task and its gradients by θ and by the rule's own parameters, for any update rule."""
-    support, support_labels, query, query_labels = task
+    support, support_y, query, query_y = task
     start = {name: p.detach().clone().requires_grad_() for name, p in module.named_parameters()}
     own = {name: value.detach().clone().requires_grad_() for name, value in own.items()}
     weights = step_weights or [1 / steps] * steps
@@ -78,10 +78,10 @@ def unrolled_meta_gradient(
     for k in range(steps):
         if gamma:
             gram = dense_gram(
-                lambda p: naive_residuals(functional_call(module, p, (support,)), support_labels), theta, psi
+                lambda p: naive_residuals(functional_call(module, p, (support,)), support_y), theta, psi
             )
             total = total + gamma * weights[k] * stage_loss(gram)
-        loss = mean_loss(theta, support, support_labels)
+        loss = mean_loss(theta, support, support_y)
         grads = torch.autograd.grad(loss, [theta[name] for name in moving], create_graph=True)
         if first_order:
             grads = tuple(grad.detach() for grad in grads)
@@ -91,11 +91,11 @@ def unrolled_meta_gradient(
             {name: before[name] for name in moving},
             own,
             k,
-            lambda values, before=before: mean_loss(before | values, support, support_labels),
+            lambda values, before=before: mean_loss(before | values, support, support_y),
         )
         assert moved.keys() == set(moving)
         theta = before | moved
-        total = total + query_weights[k] * mean_loss(theta, query, query_labels)
+        total = total + query_weights[k] * mean_loss(theta, query, query_y)
     leaves = [*start.values(), *own.values()]
     grads = torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
     return (

@@ -21,8 +21,8 @@ from firststep.conditioning import (
     residuals,
 )
 from firststep.errors import FirststepError
-from firststep.learner import Learner
 from firststep.metagradient import Conditioning, MetaGradient, meta_gradient
+from firststep.network import FunctionalModule
 from firststep.rules import (
     METHODS,
     Method,
@@ -49,7 +49,7 @@ __all__ = [
     "METHODS",
     "Conditioning",
     "FirststepError",
-    "Learner",
+    "FunctionalModule",
     "MetaGradient",
     "Method",
     "Rule",

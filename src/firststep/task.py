@@ -11,16 +11,16 @@ from torch import Tensor
 class Task(NamedTuple):
     """A support set to adapt on and a query set to be judged by; labels are 0..ways-1."""
 
-    support_images: Tensor
-    support_labels: Tensor
-    query_images: Tensor
-    query_labels: Tensor
+    support_x: Tensor
+    support_y: Tensor
+    query_x: Tensor
+    query_y: Tensor
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Task:
         """The same task on another device, or with images of another floating-point type."""
         return Task(
-            self.support_images.to(device=device, dtype=dtype),
-            self.support_labels.to(device=device),
-            self.query_images.to(device=device, dtype=dtype),
-            self.query_labels.to(device=device),
+            self.support_x.to(device=device, dtype=dtype),
+            self.support_y.to(device=device),
+            self.query_x.to(device=device, dtype=dtype),
+            self.query_y.to(device=device),
         )

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from firststep import BACKBONES, Learner, build_backbone
+from firststep import BACKBONES, FunctionalModule, build_backbone
 from firststep.backbones import BatchStatisticsNorm
 from networks import generator
 
@@ -43,7 +43,7 @@ def test_any_size_channels_and_ways(name: str, size: int, channels: int, ways: i
     assert logits.shape == (3, ways)
     torch.testing.assert_close(logits, network.classifier(features))  # type: ignore[operator]
     for subset in ("cls", "emb", "ebn"):
-        assert Learner(network).subset(subset)
+        assert FunctionalModule(network).subset(subset)
 
 
 @pytest.mark.parametrize("name", BACKBONES)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from firststep import Learner, build_backbone
+from firststep import FunctionalModule, build_backbone
 from firststep.backbones import warp
 from networks import generator
 
@@ -31,8 +31,8 @@ def test_a_warp_layer_after_every_block_but_the_last(name: str, blocks: int) -> 
 def test_names_of_the_plain_network_and_its_subsets_stay() -> None:
     plain = build_backbone("conv4", filters=4, image_size=16)
     names = {name for name, _ in plain.named_parameters()}
-    before = Learner(plain)
-    after = Learner(warp(plain))
+    before = FunctionalModule(plain)
+    after = FunctionalModule(warp(plain))
     assert names < after.params().keys()
     assert all(name.startswith("warps.") for name in after.params().keys() - names)
     for subset in ("cls", "emb", "ebn"):

@@ -9,7 +9,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from firststep import (
-    Learner,
+    FunctionalModule,
     classifier_gram,
     cross_entropy_residuals,
     jacobian_gram,
@@ -24,28 +24,26 @@ NETWORKS = {"conv": small_conv, "resnet": small_resnet}
 TASK = small_task()
 
 
-def own_network() -> Learner:
-    return Learner(OwnNetwork().double(), classifier="head.out")
+def own_network() -> FunctionalModule:
+    return FunctionalModule(OwnNetwork().double(), classifier="head.out")
 
 
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("subset", SUBSETS)
 def test_value_and_gradient_are_the_dense_jacobian_s(network: str, subset: str) -> None:
-    learner = Learner(NETWORKS[network]())
-    params = {name: value.requires_grad_() for name, value in learner.params().items()}
-    psi = learner.subset(subset)
+    model = FunctionalModule(NETWORKS[network]())
+    params = {name: value.requires_grad_() for name, value in model.params().items()}
+    psi = model.subset(subset)
 
     def residuals(p: dict[str, torch.Tensor]) -> torch.Tensor:
-        logits = functional_call(learner.module, p, (TASK.support_images,))
-        return naive_residuals(logits, TASK.support_labels)
+        logits = functional_call(model.module, p, (TASK.support_x,))
+        return naive_residuals(logits, TASK.support_y)
 
     expected = dense_gram(residuals, params, psi)
     through_vjps = jacobian_gram(residuals, params, wrt=psi)
-    as_users_call_it = support_gram(
-        learner, TASK.support_images, TASK.support_labels, params=params, subset=subset
-    )
+    as_users_call_it = support_gram(model, TASK.support_x, TASK.support_y, params=params, subset=subset)
     as_compilers_record_it = support_gram(
-        learner, TASK.support_images, TASK.support_labels, params=params, subset=subset, in_graph=True
+        model, TASK.support_x, TASK.support_y, params=params, subset=subset, in_graph=True
     )
     slopes = []
     for gram in (expected, through_vjps, as_users_call_it, as_compilers_record_it):
@@ -58,41 +56,41 @@ def test_value_and_gradient_are_the_dense_jacobian_s(network: str, subset: str) 
 
 
 def test_classifier_through_vjps_is_the_closed_form() -> None:
-    learner = Learner(small_conv())
-    output = learner(learner.params(), TASK.support_images)
+    model = FunctionalModule(small_conv())
+    output = model(model.params(), TASK.support_x)
     gram = jacobian_gram(
-        lambda p: cross_entropy_residuals(learner(p, TASK.support_images).logits, TASK.support_labels),
-        learner.params(),
-        wrt=learner.subset("cls"),
+        lambda p: cross_entropy_residuals(model(p, TASK.support_x).logits, TASK.support_y),
+        model.params(),
+        wrt=model.subset("cls"),
     )
-    assert relative_error(gram, classifier_gram(output.features, output.logits, TASK.support_labels)) < 1e-9
+    assert relative_error(gram, classifier_gram(output.features, output.logits, TASK.support_y)) < 1e-9
 
 
 def test_eigenvalues_are_those_of_the_gauss_newton_matrix() -> None:
     """A second opinion from parameter space: P x P from explicit outer products, for a tiny network."""
-    learner = own_network()
-    params = {name: value.requires_grad_() for name, value in learner.params().items()}
-    logits = functional_call(learner.module, params, (TASK.support_images,))
-    psi = learner.subset(["head.out.*", "head.norm.*"])
+    model = own_network()
+    params = {name: value.requires_grad_() for name, value in model.params().items()}
+    logits = functional_call(model.module, params, (TASK.support_x,))
+    psi = model.subset(["head.out.*", "head.norm.*"])
     gauss_newton: torch.Tensor | float = 0.0
-    for entry in (F.cross_entropy(logits, TASK.support_labels, reduction="none") / len(logits)).sqrt():
+    for entry in (F.cross_entropy(logits, TASK.support_y, reduction="none") / len(logits)).sqrt():
         grads = torch.autograd.grad(entry, [params[name] for name in psi], retain_graph=True)
         row = torch.cat([grad.reshape(-1) for grad in grads])
         gauss_newton = gauss_newton + 2 * torch.outer(row, row)
     assert isinstance(gauss_newton, torch.Tensor)
     expected = torch.linalg.eigvalsh(gauss_newton)[-len(logits) :]
-    gram = support_gram(learner, TASK.support_images, TASK.support_labels, subset=psi)
+    gram = support_gram(model, TASK.support_x, TASK.support_y, subset=psi)
     torch.testing.assert_close(2 * torch.linalg.eigvalsh(gram), expected, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("chunk_size", [1, 4, 100])
 @pytest.mark.parametrize("memory", [1, 2**29])
 def test_chunks_and_column_groups_change_nothing(chunk_size: int, memory: int) -> None:
-    learner = Learner(small_conv())
-    params = {name: value.requires_grad_() for name, value in learner.params().items()}
+    model = FunctionalModule(small_conv())
+    params = {name: value.requires_grad_() for name, value in model.params().items()}
 
     def residuals(p: dict[str, torch.Tensor]) -> torch.Tensor:
-        return cross_entropy_residuals(learner(p, TASK.support_images).logits, TASK.support_labels)
+        return cross_entropy_residuals(model(p, TASK.support_x).logits, TASK.support_y)
 
     results = []
     for options in ({}, {"chunk_size": chunk_size, "memory": memory}):
@@ -105,11 +103,11 @@ def test_chunks_and_column_groups_change_nothing(chunk_size: int, memory: int) -
 
 def test_leading_dimensions_are_tasks_of_their_own(generator: torch.Generator) -> None:
     images = torch.randn(2, 6, 1, 16, 16, generator=generator, dtype=torch.float64)
-    learner = Learner(small_conv())
-    params = {name: value.requires_grad_() for name, value in learner.params().items()}
+    model = FunctionalModule(small_conv())
+    params = {name: value.requires_grad_() for name, value in model.params().items()}
 
     def of_task(p: dict[str, torch.Tensor], task: int) -> torch.Tensor:
-        return cross_entropy_residuals(learner(p, images[task]).logits, TASK.support_labels)
+        return cross_entropy_residuals(model(p, images[task]).logits, TASK.support_y)
 
     both = jacobian_gram(lambda p: torch.stack([of_task(p, 0), of_task(p, 1)]), params)
     single = torch.stack([jacobian_gram(lambda p, t=t: of_task(p, t), params) for t in (0, 1)])  # type: ignore[misc]
@@ -154,9 +152,9 @@ def test_bad_arguments_are_named(change: dict[str, object], message: str) -> Non
 
 
 def test_float32_networks_have_float64_grams_of_the_same_value() -> None:
-    expected = support_gram(Learner(small_conv()), TASK.support_images, TASK.support_labels, subset="all")
+    expected = support_gram(FunctionalModule(small_conv()), TASK.support_x, TASK.support_y, subset="all")
     got = support_gram(
-        Learner(small_conv(torch.float32)), TASK.support_images.float(), TASK.support_labels, subset="all"
+        FunctionalModule(small_conv(torch.float32)), TASK.support_x.float(), TASK.support_y, subset="all"
     )
     assert got.dtype == torch.float64
     assert relative_error(got, expected) < 1e-5

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from firststep import Learner, build_backbone, cross_entropy_residuals
+from firststep import FunctionalModule, build_backbone, cross_entropy_residuals
 from firststep.conditioning.jacobian_rows import batchable, pull_rows
 
 LABELS = torch.arange(2).repeat(4)
@@ -17,13 +17,11 @@ LABELS = torch.arange(2).repeat(4)
 
 def residuals_of(module: nn.Module, classifier: str = "classifier") -> tuple[Tensor, list[Tensor]]:
     torch.manual_seed(0)
-    learner = Learner(module.double(), classifier=classifier)
-    theta = {
-        name: torch.randn_like(value, requires_grad=True) / 3 for name, value in learner.params().items()
-    }
+    model = FunctionalModule(module.double(), classifier=classifier)
+    theta = {name: torch.randn_like(value, requires_grad=True) / 3 for name, value in model.params().items()}
     images = torch.rand(8, 3, 16, 16, dtype=torch.float64)
     with torch.enable_grad():
-        return cross_entropy_residuals(learner(theta, images).logits, LABELS), list(theta.values())
+        return cross_entropy_residuals(model(theta, images).logits, LABELS), list(theta.values())
 
 
 class Cubed(Function):
@@ -111,9 +109,9 @@ def test_many_rows_are_one_by_one(module: nn.Module, at_once: bool) -> None:
 
 @pytest.mark.parametrize("name", ["conv4", "conv6", "resnet10", "resnet18"])
 def test_the_networks_of_the_paper_take_many_rows_at_once(name: str) -> None:
-    learner = Learner(build_backbone(name, image_size=32, channels=3, ways=2))
-    theta = {key: value.detach().requires_grad_() for key, value in learner.params().items()}
-    logits = learner(theta, torch.rand(8, 3, 32, 32)).logits
+    model = FunctionalModule(build_backbone(name, image_size=32, channels=3, ways=2))
+    theta = {key: value.detach().requires_grad_() for key, value in model.params().items()}
+    logits = model(theta, torch.rand(8, 3, 32, 32)).logits
     assert batchable(cross_entropy_residuals(logits, LABELS))
 
 

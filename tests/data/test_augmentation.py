@@ -24,15 +24,15 @@ def episodes(augment: Augmentation | bool, channels: int = 3) -> Episodes:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_repeatable_and_different_from_plain(channels: int) -> None:
     plain, changed = episodes(False, channels)[5], episodes(True, channels)[5]
-    np.testing.assert_array_equal(changed.support_images, episodes(True, channels)[5].support_images)
-    assert changed.query_images.shape == plain.query_images.shape
-    assert not np.allclose(changed.support_images, plain.support_images)
-    assert changed.query_images.std() > 0.1
+    np.testing.assert_array_equal(changed.support_x, episodes(True, channels)[5].support_x)
+    assert changed.query_x.shape == plain.query_x.shape
+    assert not np.allclose(changed.support_x, plain.support_x)
+    assert changed.query_x.std() > 0.1
 
 
 def test_off_by_default() -> None:
     default = Episodes(split(), ways=3, shots=2, queries=4)[5]
-    np.testing.assert_array_equal(default.support_images, episodes(False)[5].support_images)
+    np.testing.assert_array_equal(default.support_x, episodes(False)[5].support_x)
 
 
 NOTHING = {"smallest_crop": 1.0, "jitter": 0.0, "flip": False}

@@ -42,15 +42,15 @@ def test_shapes_labels_and_separation(data: st.DataObject) -> None:
     episodes = Episodes(split, ways=ways, shots=shots, queries=queries, seed=data.draw(st.integers(0, 99)))
     index = data.draw(st.integers(0, 10**9), "index")
     episode = episodes[index]
-    assert episode.support_images.shape == (ways * shots, 1, 4, 4)
-    assert episode.query_images.shape == (ways * queries, 1, 4, 4)
-    assert episode.support_images.dtype == episode.query_images.dtype == np.float32
-    assert episode.support_labels.dtype == episode.query_labels.dtype == np.int64
-    assert episode.support_labels.tolist() == [k for k in range(ways) for _ in range(shots)]
-    assert episode.query_labels.tolist() == [k for k in range(ways) for _ in range(queries)]
+    assert episode.support_x.shape == (ways * shots, 1, 4, 4)
+    assert episode.query_x.shape == (ways * queries, 1, 4, 4)
+    assert episode.support_x.dtype == episode.query_x.dtype == np.float32
+    assert episode.support_y.dtype == episode.query_y.dtype == np.int64
+    assert episode.support_y.tolist() == [k for k in range(ways) for _ in range(shots)]
+    assert episode.query_y.tolist() == [k for k in range(ways) for _ in range(queries)]
     # The pictures themselves say which rows they are.
-    support = np.rint(episode.support_images[:, 0, 0, 0] * 255).astype(int).reshape(ways, shots)
-    query = np.rint(episode.query_images[:, 0, 0, 0] * 255).astype(int).reshape(ways, queries)
+    support = np.rint(episode.support_x[:, 0, 0, 0] * 255).astype(int).reshape(ways, shots)
+    query = np.rint(episode.query_x[:, 0, 0, 0] * 255).astype(int).reshape(ways, queries)
     rows = [*support.ravel(), *query.ravel()]
     assert len(set(rows)) == len(rows)
     class_of = np.repeat(np.arange(len(counts)), counts)

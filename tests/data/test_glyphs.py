@@ -107,10 +107,10 @@ def nearest_neighbour(episodes: Episodes, count: int) -> float:
     hits = []
     for i in range(count):
         task = episodes[i]
-        support = task.support_images.reshape(len(task.support_images), -1)
-        query = task.query_images.reshape(len(task.query_images), -1)
+        support = task.support_x.reshape(len(task.support_x), -1)
+        query = task.query_x.reshape(len(task.query_x), -1)
         distance = (support**2).sum(axis=1) - 2 * query @ support.T
-        hits.append((task.support_labels[distance.argmin(axis=1)] == task.query_labels).mean())
+        hits.append((task.support_y[distance.argmin(axis=1)] == task.query_y).mean())
     return float(np.mean(hits))
 
 

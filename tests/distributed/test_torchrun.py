@@ -41,7 +41,7 @@ def same_run(first: Path, second: Path) -> None:
 
 
 def commands(where: Path) -> list[list[str]]:
-    """Twenty meta-updates of every learner, and a test of the last."""
+    """Twenty meta-updates of every model, and a test of the last."""
     trainings = [["train", *TWENTY, *flags, "--out", str(where / name)] for name, flags in LEARNERS.items()]
     test = ["evaluate", str(where / "conditioned"), "--steps", "0", "2", "--auto", "--episodes", "5"]
     return [*trainings, test]

@@ -54,12 +54,12 @@ def test_every_method_is_tested_and_adapted_from_its_checkpoint(method: str, tmp
     result = evaluate(trained, data_for(trained), episodes=2, steps=(0, 1, 4))  # 4 is beyond its horizon
     assert np.isfinite(result.measurement.log_condition).all()
     task = trained.setup.task(validation_episodes(trained.config, data_for(trained))[0])
-    support = Support([f"class{i}" for i in range(5)], task.support_images, task.support_labels)
+    support = Support([f"class{i}" for i in range(5)], task.support_x, task.support_y)
     adapted = adapt_to(trained, support, steps=3)
-    shares = adapted.probabilities(task.query_images[:2])
+    shares = adapted.probabilities(task.query_x[:2])
     assert shares.sum(-1).tolist() == pytest.approx([1, 1])
     moved = [name for name, value in adapted.params.items() if not value.equal(trained.params[name])]
-    assert set(moved) <= set(trained.setup.method.rule.moving(trained.setup.learner))
+    assert set(moved) <= set(trained.setup.method.rule.moving(trained.setup.model))
     assert moved
 
 
@@ -142,10 +142,10 @@ def test_diagnosis_reports_each_subset(trained: Trained) -> None:
     data = data_for(trained)
     episodes = training_episodes(trained.config, data)
     tasks = [trained.setup.task(episodes[i]) for i in range(2)]
-    spectra = diagnose(trained.setup.learner, trained.params, tasks, ("cls", "all"))
+    spectra = diagnose(trained.setup.model, trained.params, tasks, ("cls", "all"))
     for spectrum in spectra:
         assert spectrum.eigenvalues.shape == (2, 10)
         assert (np.diff(spectrum.eigenvalues, axis=1) <= 0).all()
         assert spectrum.condition_number >= 1
     with pytest.raises(FirststepError, match="unknown parameter subset"):
-        diagnose(trained.setup.learner, trained.params, tasks, ("everything",))
+        diagnose(trained.setup.model, trained.params, tasks, ("everything",))

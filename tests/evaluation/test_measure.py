@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firststep import Learner, Task, maml
+from firststep import FunctionalModule, Task, maml
 from firststep.evaluation import measure_tasks
 from firststep.evaluation.measure import half_width
 from firststep.evaluation.steps import choose_steps, held_out_folds
@@ -45,9 +45,9 @@ def task_with_accuracy(right: int, queries: int = 20, seed: int = 0) -> Task:
 
 
 def measured(rights: list[int], steps: tuple[int, ...] = (0, 1)) -> np.ndarray:
-    learner = Learner(Reader())
+    model = FunctionalModule(Reader())
     tasks = [task_with_accuracy(right, seed=i) for i, right in enumerate(rights)]
-    result = measure_tasks(learner, maml(1e-6), learner.params(), {}, tasks, steps=steps)
+    result = measure_tasks(model, maml(1e-6), model.params(), {}, tasks, steps=steps)
     assert result.steps == steps
     np.testing.assert_allclose(result.mean(), result.accuracy.mean(0))
     np.testing.assert_allclose(result.half_width(), half_width(result.accuracy))
@@ -71,9 +71,9 @@ def test_interval_covers_the_truth_as_often_as_it_says() -> None:
 
 
 def test_steps_are_counted_from_the_start_in_any_order() -> None:
-    learner = Learner(nn.Sequential(nn.Flatten(), nn.Linear(WAYS, WAYS)), classifier="1")
+    model = FunctionalModule(nn.Sequential(nn.Flatten(), nn.Linear(WAYS, WAYS)), classifier="1")
     tasks = [task_with_accuracy(20)]
-    arguments = (learner, maml(5.0), learner.params(), {}, tasks)
+    arguments = (model, maml(5.0), model.params(), {}, tasks)
     all_steps = measure_tasks(*arguments, steps=range(8))
     some = measure_tasks(*arguments, steps=(7, 0, 3))
     assert some.steps == (0, 3, 7)
@@ -85,18 +85,18 @@ MEMORY_PROGRAM = (
     PEAK
     + """
 import torch
-from firststep import Learner, Task, maml
+from firststep import FunctionalModule, Task, maml
 from firststep.evaluation import measure_tasks
 torch.set_num_threads(1)
 g = torch.Generator().manual_seed(0)
-learner = Learner(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(400, 4)), classifier="1")
+model = FunctionalModule(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(400, 4)), classifier="1")
 peaks = []
 def tasks():
     for number in range(100):
         pictures, labels = torch.randn(2, 4, 400, generator=g), torch.arange(4)
         yield Task(pictures[0], labels, pictures[1], labels)
         peaks.append(peak())
-measure_tasks(learner, maml(), learner.params(), {}, tasks(), steps=(0, 1, 100))
+measure_tasks(model, maml(), model.params(), {}, tasks(), steps=(0, 1, 100))
 print(peaks[10], peaks[-1])
 """
 )
@@ -123,21 +123,21 @@ def test_automatic_steps_follow_the_held_out_loss() -> None:
     g = torch.Generator().manual_seed(1)
     labels = torch.arange(3).repeat_interleave(4)
     images = torch.eye(3)[labels].repeat(1, 3) + 0.1 * torch.randn(12, 9, generator=g)
-    learner = Learner(nn.Sequential(nn.Flatten(), nn.Linear(9, 3)), classifier="1")
-    start = {name: torch.zeros_like(value) for name, value in learner.params().items()}
-    patient = choose_steps(learner, maml(0.1), start, {}, images, labels, trained=5, longest=8)
+    model = FunctionalModule(nn.Sequential(nn.Flatten(), nn.Linear(9, 3)), classifier="1")
+    start = {name: torch.zeros_like(value) for name, value in model.params().items()}
+    patient = choose_steps(model, maml(0.1), start, {}, images, labels, trained=5, longest=8)
     assert patient.steps == 8
     assert patient.folds == 4
     assert len(patient.losses) == 9
     assert patient.losses == tuple(sorted(patient.losses, reverse=True))
-    swapped = choose_steps(learner, maml(1.0), start, {}, images, labels.flip(0), trained=5, longest=3)
+    swapped = choose_steps(model, maml(1.0), start, {}, images, labels.flip(0), trained=5, longest=3)
     assert swapped.steps == int(np.argmin(swapped.losses))
 
 
 def test_one_shot_takes_the_trained_number_of_steps() -> None:
     task = task_with_accuracy(20)
-    learner = Learner(Reader())
+    model = FunctionalModule(Reader())
     choice = choose_steps(
-        learner, maml(), learner.params(), {}, task.support_images, task.support_labels, trained=5, longest=9
+        model, maml(), model.params(), {}, task.support_x, task.support_y, trained=5, longest=9
     )
     assert (choice.steps, choice.losses, choice.folds) == (5, (), 0)

@@ -8,16 +8,16 @@ import pytest
 import torch
 import torch._inductor
 
-from firststep import Conditioning, Learner, MetaGradient, Task, build_method, maml
+from firststep import Conditioning, FunctionalModule, MetaGradient, Task, build_method, maml
 from firststep.metagradient import rows
 from firststep.metagradient.stepwise import Stepwise
 from networks import perturbed_own, small_conv, small_task
 from reference import total_error
 
 
-def engine(learner: Learner, steps: int, subset: str = "cls", compile: bool = True) -> MetaGradient:
+def engine(model: FunctionalModule, steps: int, subset: str = "cls", compile: bool = True) -> MetaGradient:
     return MetaGradient(
-        learner, maml(0.2), steps=steps, conditioning=Conditioning(subset=subset), compile=compile
+        model, maml(0.2), steps=steps, conditioning=Conditioning(subset=subset), compile=compile
     )
 
 
@@ -29,13 +29,13 @@ def test_same_numbers_and_one_compilation_whatever_the_number_of_steps(
     monkeypatch.setattr(
         torch._inductor, "compile", lambda *a, **k: compilations.append(1) or compile_graph(*a, **k)
     )
-    learner, task = Learner(small_conv()), small_task()
-    fast = engine(learner, steps=1)
+    model, task = FunctionalModule(small_conv()), small_task()
+    fast = engine(model, steps=1)
     for steps in (1, 3):
         assert isinstance(fast._task, Stepwise)
         fast._task.steps = steps
-        expected = engine(learner, steps, compile=False)(learner.params(), {}, [task, small_task(seed=6)])
-        result = fast(learner.params(), {}, [task, small_task(seed=6)])
+        expected = engine(model, steps, compile=False)(model.params(), {}, [task, small_task(seed=6)])
+        result = fast(model.params(), {}, [task, small_task(seed=6)])
         assert total_error(result.params, expected.params) < 1e-10
         torch.testing.assert_close(result.loss, expected.loss)
         for got, report in zip(result.tasks, expected.tasks, strict=True):
@@ -53,12 +53,12 @@ def test_one_graph_serves_all_steps_of_a_rule_with_its_own_parameters(
         torch._inductor, "compile", lambda graph, _inputs, options: graphs.append(graph) or graph
     )
     method, task = build_method(name, 0.2, steps=2), small_task()
-    learner = Learner(method.prepare(small_conv(), None))
-    own = perturbed_own(method, learner)
-    slow, fast = (MetaGradient(learner, method.rule, steps=3, compile=compile) for compile in (False, True))
+    model = FunctionalModule(method.prepare(small_conv(), None))
+    own = perturbed_own(method, model)
+    slow, fast = (MetaGradient(model, method.rule, steps=3, compile=compile) for compile in (False, True))
     for weights in (None, (0.2, 0.3, 0.5)):
-        expected = slow(learner.params(), own, [task], query_weights=weights)
-        result = fast(learner.params(), own, [task], query_weights=weights)
+        expected = slow(model.params(), own, [task], query_weights=weights)
+        result = fast(model.params(), own, [task], query_weights=weights)
         assert total_error(result.params, expected.params) < 1e-10
         assert total_error(result.own, expected.own) < 1e-10
         torch.testing.assert_close(result.loss, expected.loss)
@@ -70,16 +70,16 @@ def test_failure_to_compile_falls_back_with_one_warning(monkeypatch: pytest.Monk
         raise RuntimeError("no C++ compiler here\nand a long story")
 
     monkeypatch.setattr(torch._inductor, "compile", broken)
-    learner, task = Learner(small_conv()), small_task()
-    fast = engine(learner, steps=2)
-    expected = engine(learner, steps=2, compile=False)(learner.params(), {}, [task])
+    model, task = FunctionalModule(small_conv()), small_task()
+    fast = engine(model, steps=2)
+    expected = engine(model, steps=2, compile=False)(model.params(), {}, [task])
     with pytest.warns(RuntimeWarning, match=r"compiling failed.*no C\+\+ compiler here\)$") as caught:
-        result = fast(learner.params(), {}, [task])
+        result = fast(model.params(), {}, [task])
     assert len(caught) == 1
     assert total_error(result.params, expected.params) < 1e-12
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = fast(learner.params(), {}, [task])
+        again = fast(model.params(), {}, [task])
     assert total_error(again.params, expected.params) < 1e-12
 
 
@@ -101,11 +101,11 @@ def test_a_network_that_needs_the_usual_order_of_memory_is_compiled_in_it(
     monkeypatch.setattr(
         torch._inductor, "compile", lambda graph, _inputs, options: graphs.append(graph) or graph
     )
-    learner, task = Learner(Viewing().double()), small_task(size=4)
-    slow, fast = (engine(learner, steps=2, compile=compile) for compile in (False, True))
-    expected = slow(learner.params(), {}, [task])
+    model, task = FunctionalModule(Viewing().double()), small_task(size=4)
+    slow, fast = (engine(model, steps=2, compile=compile) for compile in (False, True))
+    expected = slow(model.params(), {}, [task])
     for _ in range(2):
-        result = fast(learner.params(), {}, [task])
+        result = fast(model.params(), {}, [task])
         assert total_error(result.params, expected.params) < 1e-10
     assert len(graphs) == 3
 
@@ -118,17 +118,17 @@ def test_deep_conditioning_a_few_rows_at_a_time(
     monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
     if memory == 0:
         monkeypatch.setattr(rows, "DEFAULT_MEMORY", 0)
-    learner, task = Learner(small_conv()), small_task()
-    assert len(task.support_labels) % rows.ROWS_AT_ONCE
+    model, task = FunctionalModule(small_conv()), small_task()
+    assert len(task.support_y) % rows.ROWS_AT_ONCE
     conditioning = Conditioning(subset=subset, weight=0.7, step_weights=(0.2, 0.8))
     slow, fast = (
-        MetaGradient(learner, maml(0.2), steps=2, conditioning=conditioning, compile=compile, memory=memory)
+        MetaGradient(model, maml(0.2), steps=2, conditioning=conditioning, compile=compile, memory=memory)
         for compile in (False, True)
     )
-    expected, result = slow(learner.params(), {}, [task]), fast(learner.params(), {}, [task])
+    expected, result = slow(model.params(), {}, [task]), fast(model.params(), {}, [task])
     monkeypatch.setattr(rows, "MOST_OF_J", 0)
-    other = MetaGradient(learner, maml(0.2), steps=2, conditioning=conditioning, compile=True)
-    assert total_error(other(learner.params(), {}, [task]).params, expected.params) < 1e-9
+    other = MetaGradient(model, maml(0.2), steps=2, conditioning=conditioning, compile=True)
+    assert total_error(other(model.params(), {}, [task]).params, expected.params) < 1e-9
     assert total_error(result.params, expected.params) < 1e-9
     torch.testing.assert_close(result.loss, expected.loss)
     torch.testing.assert_close(result.tasks[0].condition_numbers, expected.tasks[0].condition_numbers)
@@ -150,12 +150,12 @@ class Scaled(torch.nn.Module):
 
 def test_a_buffer_that_changes_later_is_seen() -> None:
     network = Scaled().double()
-    learner = Learner(network, classifier="classifier")
+    model = FunctionalModule(network, classifier="classifier")
     source = torch.Generator().manual_seed(3)
     support, query = (torch.randn(n, 6, generator=source, dtype=torch.float64) for n in (6, 9))
     task = Task(support, torch.arange(3).repeat(2), query, torch.arange(3).repeat(3))
-    slow, fast = (MetaGradient(learner, maml(0.3), steps=2, compile=compile) for compile in (False, True))
+    slow, fast = (MetaGradient(model, maml(0.3), steps=2, compile=compile) for compile in (False, True))
     for _ in range(2):
-        expected = slow(learner.params(), {}, [task])
-        assert total_error(fast(learner.params(), {}, [task]).params, expected.params) < 1e-12
+        expected = slow(model.params(), {}, [task])
+        assert total_error(fast(model.params(), {}, [task]).params, expected.params) < 1e-12
         network.scale.mul_(-0.7)

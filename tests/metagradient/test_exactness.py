@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from firststep import METHODS, Conditioning, Learner, Method, Task, build_method, maml, meta_gradient
+from firststep import METHODS, Conditioning, FunctionalModule, Method, Task, build_method, maml, meta_gradient
 from firststep.metagradient import ENGINES
 from firststep.metagradient.steps import EagerSteps
 from formulas import FORMULAS
@@ -26,15 +26,17 @@ def log_kappa(gram: torch.Tensor) -> torch.Tensor:
     return (values[-1] / values[0]).log10()
 
 
-def prepared(name: str, network: Callable[[], nn.Module] = small_conv) -> tuple[Method, Learner, Params]:
+def prepared(
+    name: str, network: Callable[[], nn.Module] = small_conv
+) -> tuple[Method, FunctionalModule, Params]:
     """A method trained for two steps, so that a third is beyond its horizon."""
     method = build_method(name, RATE, steps=2)
-    learner = Learner(method.prepare(network(), None))
-    return method, learner, perturbed_own(method, learner)
+    model = FunctionalModule(method.prepare(network(), None))
+    return method, model, perturbed_own(method, model)
 
 
 def reference(
-    learner: Learner,
+    model: FunctionalModule,
     method: Method,
     task: Task = TASK,
     *,
@@ -43,19 +45,19 @@ def reference(
     **options: Any,
 ) -> tuple[torch.Tensor, Params, Params]:
     return unrolled_meta_gradient(
-        learner.module,
+        model.module,
         task,
         FORMULAS[method.name](RATE),
         own or {},
-        moving=method.rule.moving(learner),
-        psi=learner.subset(subset),
+        moving=method.rule.moving(model),
+        psi=model.subset(subset),
         first_order=method.rule.first_order,
         **options,
     )
 
 
-def maml_reference(learner: Learner, task: Task = TASK, **options: Any) -> tuple[torch.Tensor, Params]:
-    loss, grads, _ = reference(learner, build_method("maml", RATE), task, **options)
+def maml_reference(model: FunctionalModule, task: Task = TASK, **options: Any) -> tuple[torch.Tensor, Params]:
+    loss, grads, _ = reference(model, build_method("maml", RATE), task, **options)
     return loss, grads
 
 
@@ -68,11 +70,11 @@ LENGTHS = [(name, steps) for name in METHODS for steps in (1, 3)] + [
 @pytest.mark.parametrize(("name", "steps"), LENGTHS)
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
 def test_every_method_and_length_and_its_own_parameters(name: str, steps: int, gamma: float) -> None:
-    method, learner, own = prepared(name)
-    loss, expected, expected_own = reference(learner, method, own=own, steps=steps, gamma=gamma)
+    method, model, own = prepared(name)
+    loss, expected, expected_own = reference(model, method, own=own, steps=steps, gamma=gamma)
     for engine in ENGINES:
         result = meta_gradient(
-            learner,
+            model,
             method.rule,
             [TASK],
             own=own,
@@ -88,30 +90,30 @@ def test_every_method_and_length_and_its_own_parameters(name: str, steps: int, g
 @pytest.mark.parametrize("name", ["maml", "fomaml", "anil", "boil", "modgrad", "maml++"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_query_loss_after_every_step(name: str, engine: str) -> None:
-    method, learner, own = prepared(name)
+    method, model, own = prepared(name)
     weights = (0.5, 0.0, 0.2)
     options = {"steps": 3, "query_weights": weights}
-    loss, expected, expected_own = reference(learner, method, own=own, gamma=1.0, **options)
+    loss, expected, expected_own = reference(model, method, own=own, gamma=1.0, **options)
     result = meta_gradient(
-        learner, method.rule, [TASK], own=own, conditioning=Conditioning(), engine=engine, **options
+        model, method.rule, [TASK], own=own, conditioning=Conditioning(), engine=engine, **options
     )
     assert result.loss.item() == pytest.approx(loss.item(), rel=1e-10)
     assert total_error(result.params, expected) < 1e-8
     assert total_error(result.own, expected_own) < 1e-8
     # Without conditioning first-order descent needs no pull-back, yet earlier query losses still count.
-    loss, expected, _ = reference(learner, method, own=own, gamma=0.0, **options)
-    result = meta_gradient(learner, method.rule, [TASK], own=own, engine=engine, **options)
+    loss, expected, _ = reference(model, method, own=own, gamma=0.0, **options)
+    result = meta_gradient(model, method.rule, [TASK], own=own, engine=engine, **options)
     assert total_error(result.params, expected) < 1e-8
-    last = meta_gradient(learner, method.rule, [TASK], own=own, engine=engine, steps=3)
+    last = meta_gradient(model, method.rule, [TASK], own=own, engine=engine, steps=3)
     assert result.tasks[0].query_loss.item() == pytest.approx(last.loss.item(), rel=1e-10)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "warp-maml"])
 def test_every_method_on_a_residual_network(name: str) -> None:
-    method, learner, own = prepared(name, small_resnet)
-    _, expected, expected_own = reference(learner, method, own=own, steps=2, gamma=1.0, subset="cls+emb")
+    method, model, own = prepared(name, small_resnet)
+    _, expected, expected_own = reference(model, method, own=own, steps=2, gamma=1.0, subset="cls+emb")
     conditioning = Conditioning(subset="cls+emb")
-    result = meta_gradient(learner, method.rule, [TASK], own=own, steps=2, conditioning=conditioning)
+    result = meta_gradient(model, method.rule, [TASK], own=own, steps=2, conditioning=conditioning)
     assert total_error(result.params, expected) < 1e-8
     assert total_error(result.own, expected_own) < 1e-8
 
@@ -119,10 +121,10 @@ def test_every_method_on_a_residual_network(name: str) -> None:
 @pytest.mark.parametrize("name", ["warp-maml", "modgrad", "gap", "maml++"])
 @pytest.mark.parametrize("subset", ["ebn", "all"])
 def test_rivals_with_other_subsets(name: str, subset: str) -> None:
-    method, learner, own = prepared(name)
-    _, expected, expected_own = reference(learner, method, own=own, steps=2, gamma=1.0, subset=subset)
+    method, model, own = prepared(name)
+    _, expected, expected_own = reference(model, method, own=own, steps=2, gamma=1.0, subset=subset)
     conditioning = Conditioning(subset=subset)
-    result = meta_gradient(learner, method.rule, [TASK], own=own, steps=2, conditioning=conditioning)
+    result = meta_gradient(model, method.rule, [TASK], own=own, steps=2, conditioning=conditioning)
     assert total_error(result.params, expected) < 1e-8
     assert total_error(result.own, expected_own) < 1e-8
 
@@ -131,34 +133,34 @@ def test_rivals_with_other_subsets(name: str, subset: str) -> None:
 @pytest.mark.parametrize("subset", SUBSETS)
 @pytest.mark.parametrize("rule", ["maml", "anil", "boil", "fomaml"])
 def test_every_subset(network: object, subset: str, rule: str) -> None:
-    learner = Learner(network())  # type: ignore[operator]
+    model = FunctionalModule(network())  # type: ignore[operator]
     method = build_method(rule, RATE)
-    _, expected, _ = reference(learner, method, steps=3, gamma=1.0, subset=subset)
-    result = meta_gradient(learner, method.rule, [TASK], steps=3, conditioning=Conditioning(subset=subset))
+    _, expected, _ = reference(model, method, steps=3, gamma=1.0, subset=subset)
+    result = meta_gradient(model, method.rule, [TASK], steps=3, conditioning=Conditioning(subset=subset))
     assert total_error(result.params, expected) < 1e-8
 
 
 def test_step_weights_gamma_and_the_ablation() -> None:
-    learner = Learner(small_conv())
+    model = FunctionalModule(small_conv())
     weights = (0.7, 0.0, 0.2)
     _, expected = maml_reference(
-        learner, steps=3, gamma=2.5, step_weights=weights, stage_loss=log_kappa, subset="cls"
+        model, steps=3, gamma=2.5, step_weights=weights, stage_loss=log_kappa, subset="cls"
     )
     conditioning = Conditioning(weight=2.5, step_weights=weights, loss="log-kappa")
-    result = meta_gradient(learner, maml(RATE), [TASK], steps=3, conditioning=conditioning)
+    result = meta_gradient(model, maml(RATE), [TASK], steps=3, conditioning=conditioning)
     assert total_error(result.params, expected) < 1e-8
 
 
 @pytest.mark.parametrize("name", ["maml", "fomaml", "maml++", "gap"])
 def test_keeping_all_some_or_none_of_the_steps_changes_nothing(name: str) -> None:
-    method, learner, own = prepared(name)
-    one_step = EagerSteps(learner, method.rule, Conditioning()).kept_bytes(
-        learner.params(), method.rule.at_step(own, 0), TASK.support_images, TASK.support_labels
+    method, model, own = prepared(name)
+    one_step = EagerSteps(model, method.rule, Conditioning()).kept_bytes(
+        model.params(), method.rule.at_step(own, 0), TASK.support_x, TASK.support_y
     )
     assert one_step > 0
     results = [
         meta_gradient(
-            learner, method.rule, [TASK], own=own, steps=3, conditioning=Conditioning(), memory=memory
+            model, method.rule, [TASK], own=own, steps=3, conditioning=Conditioning(), memory=memory
         )
         for memory in (0, 2 * one_step, 2**40)
     ]
@@ -168,11 +170,11 @@ def test_keeping_all_some_or_none_of_the_steps_changes_nothing(name: str) -> Non
 
 
 def test_tasks_are_summed_and_reported_one_by_one() -> None:
-    learner = Learner(small_conv())
+    model = FunctionalModule(small_conv())
     tasks = [TASK, small_task(seed=8, shots=3), small_task(seed=9)]
-    results = [maml_reference(learner, task, steps=2, gamma=1.0) for task in tasks]
-    together = meta_gradient(learner, maml(RATE), tasks, steps=2, conditioning=Conditioning())
-    expected = {name: sum(grads[name] for _, grads in results) for name in learner.params()}
+    results = [maml_reference(model, task, steps=2, gamma=1.0) for task in tasks]
+    together = meta_gradient(model, maml(RATE), tasks, steps=2, conditioning=Conditioning())
+    expected = {name: sum(grads[name] for _, grads in results) for name in model.params()}
     assert total_error(together.params, expected) < 1e-8
     for report, (loss, _) in zip(together.tasks, results, strict=True):
         assert (report.query_loss + report.conditioning).item() == pytest.approx(loss.item(), rel=1e-10)
@@ -182,10 +184,10 @@ def test_tasks_are_summed_and_reported_one_by_one() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_user_s_own_network(engine: str) -> None:
     """Layer norm, torch's batch norm in training mode with running statistics, a buffer, other names."""
-    learner = Learner(OwnNetwork().double(), classifier="head.out")
-    _, expected = maml_reference(learner, steps=3, gamma=1.0, subset="cls+ebn")
+    model = FunctionalModule(OwnNetwork().double(), classifier="head.out")
+    _, expected = maml_reference(model, steps=3, gamma=1.0, subset="cls+ebn")
     result = meta_gradient(
-        learner,
+        model,
         maml(RATE),
         [TASK],
         steps=3,
@@ -198,10 +200,10 @@ def test_a_user_s_own_network(engine: str) -> None:
 @pytest.mark.parametrize("subset", ["cls", "all"])
 def test_float32_within_a_stated_tolerance(subset: str) -> None:
     """One part in a thousand: conditioning and five steps amplify float32's 1e-7 by at most 1e4 here."""
-    learner = Learner(small_conv())
-    _, expected = maml_reference(learner, steps=5, gamma=1.0, subset=subset)
+    model = FunctionalModule(small_conv())
+    _, expected = maml_reference(model, steps=5, gamma=1.0, subset=subset)
     result = meta_gradient(
-        Learner(small_conv(torch.float32)),
+        FunctionalModule(small_conv(torch.float32)),
         maml(RATE),
         [TASK.to(dtype=torch.float32)],
         steps=5,
@@ -213,11 +215,11 @@ def test_float32_within_a_stated_tolerance(subset: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
-    images = TASK.support_images[:1].expand_as(TASK.support_images).clone()
+    images = TASK.support_x[:1].expand_as(TASK.support_x).clone()
     result = meta_gradient(
-        Learner(small_conv()),
+        FunctionalModule(small_conv()),
         maml(RATE),
-        [TASK._replace(support_images=images)],
+        [TASK._replace(support_x=images)],
         conditioning=Conditioning(),
         engine=engine,
     )
@@ -242,7 +244,7 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
 def test_bad_arguments_are_named(options: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"tasks": [TASK], **options}
     with pytest.raises(ValueError, match=message):
-        meta_gradient(Learner(small_conv()), maml(), **arguments)  # type: ignore[arg-type]
+        meta_gradient(FunctionalModule(small_conv()), maml(), **arguments)  # type: ignore[arg-type]
 
 
 def test_bad_values_are_named() -> None:

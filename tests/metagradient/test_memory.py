@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from firststep import Learner, maml, meta_gradient
+from firststep import FunctionalModule, maml, meta_gradient
 from firststep.metagradient import engine as engine_module
 from networks import small_conv, small_task
 from peaks import PEAK
@@ -19,16 +19,16 @@ PROGRAM = (
     + """
 import sys
 import torch
-from firststep import Conditioning, Learner, Task, build_backbone, maml, meta_gradient
+from firststep import Conditioning, FunctionalModule, Task, build_backbone, maml, meta_gradient
 torch.set_num_threads(1)
 engine, steps = sys.argv[1], int(sys.argv[2])
 g = torch.Generator().manual_seed(0)
-learner = Learner(build_backbone("conv4", filters=32, image_size=84))
+model = FunctionalModule(build_backbone("conv4", filters=32, image_size=84))
 task = Task(
     torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
     torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
 )
-meta_gradient(learner, maml(), [task], steps=steps, conditioning=Conditioning(), engine=engine)
+meta_gradient(model, maml(), [task], steps=steps, conditioning=Conditioning(), engine=engine)
 print(peak())
 """
 )
@@ -58,5 +58,5 @@ def test_the_c_library_keeps_freed_memory_unless_memory_is_0(
             yield
 
     monkeypatch.setattr(engine_module, "freed_memory_kept", counted)
-    meta_gradient(Learner(small_conv()), maml(), [small_task()], steps=1, memory=memory)
+    meta_gradient(FunctionalModule(small_conv()), maml(), [small_task()], steps=1, memory=memory)
     assert len(calls) == told

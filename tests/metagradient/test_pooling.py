@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
-from firststep import Conditioning, Learner
+from firststep import Conditioning, FunctionalModule
 from firststep.metagradient import pooling, rows
 from networks import small_conv, small_task
 
@@ -78,10 +78,8 @@ def test_rows_of_a_jacobian_are_replaced_too(monkeypatch: pytest.MonkeyPatch) ->
     """They are recorded several at a time, which brings pooling's places in other forms."""
     graphs = []
     monkeypatch.setattr(rows, "compile_graph", lambda graph, _: graphs.append(graph) or graph)
-    learner, task = Learner(small_conv()), small_task()
-    rows.CompiledRows(
-        learner, Conditioning(subset="all"), learner.params(), task.support_images, task.support_labels
-    )
+    model, task = FunctionalModule(small_conv()), small_task()
+    rows.CompiledRows(model, Conditioning(subset="all"), model.params(), task.support_x, task.support_y)
     names = {str(node.target) for graph in graphs for node in graph.graph.nodes}
     assert any("pick_2x2" in name for name in names)
     assert not {name for name in names if "max_pool" in name}  # all or nothing of a pooling is replaced

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep import Learner, maml
+from firststep import FunctionalModule, maml
 from firststep.metagradient.channels import channels_innermost
 from firststep.metagradient.recording import flat, record
 from firststep.metagradient.rewrite import use_fast_kernels
@@ -20,9 +20,9 @@ def settled(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
 
 
 def test_a_settled_graph_computes_the_same() -> None:
-    learner, task = Learner(small_conv()), small_task()
-    arguments = (learner.params(), channels_innermost(task.query_images), task.query_labels)
-    graph, _ = record(EagerSteps(learner, maml(0.1), None).query, arguments)
+    model, task = FunctionalModule(small_conv()), small_task()
+    arguments = (model.params(), channels_innermost(task.query_x), task.query_y)
+    graph, _ = record(EagerSteps(model, maml(0.1), None).query, arguments)
     use_fast_kernels(graph)
     expected = graph(*flat(arguments))
     settle(graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firststep import METHODS, Learner, build_backbone, build_method
+from firststep import METHODS, FunctionalModule, build_backbone, build_method
 from firststep.rules import count_parameters
 
 # (method, backbone, filters): parameters in all, 5-way, 84 px RGB.
@@ -39,6 +39,6 @@ def test_every_method_has_a_count() -> None:
 
 
 def test_modgrad_adds_the_published_number() -> None:
-    learner = Learner(build_backbone("conv4", filters=64))
-    own = build_method("modgrad").rule.init(learner, learner.params())
+    model = FunctionalModule(build_backbone("conv4", filters=64))
+    own = build_method("modgrad").rule.init(model, model.params())
     assert sum(value.numel() for value in own.values()) == 1_056_926

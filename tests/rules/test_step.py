@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from firststep import METHODS, Learner, Method, adapt, build_method, maml, meta_gradient
+from firststep import METHODS, FunctionalModule, Method, adapt, build_method, maml, meta_gradient
 from firststep.adaptation import walk
 from firststep.rules import scaled
 from formulas import FORMULAS
@@ -19,35 +19,35 @@ TASK = small_task()
 RATE = 0.3
 
 
-def learner_for(method: Method, module: nn.Module | None = None) -> Learner:
-    return Learner(method.prepare(module or small_conv(), generator(3)))
+def learner_for(method: Method, module: nn.Module | None = None) -> FunctionalModule:
+    return FunctionalModule(method.prepare(module or small_conv(), generator(3)))
 
 
-def one_step(learner: Learner, method: Method, own: Params | None = None) -> Params:
-    return adapt(learner, method.rule, TASK.support_images, TASK.support_labels, steps=1, own=own).adapted
+def one_step(model: FunctionalModule, method: Method, own: Params | None = None) -> Params:
+    return adapt(model, method.rule, TASK.support_x, TASK.support_y, steps=1, own=own).adapted
 
 
-def support_loss(learner: Learner, params: Params) -> torch.Tensor:
-    logits = learner(params, TASK.support_images).logits
-    return nn.functional.cross_entropy(logits, TASK.support_labels)
+def support_loss(model: FunctionalModule, params: Params) -> torch.Tensor:
+    logits = model(params, TASK.support_x).logits
+    return nn.functional.cross_entropy(logits, TASK.support_y)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_one_step_is_the_plain_formula(name: str) -> None:
     method = build_method(name, RATE)
-    learner = learner_for(method)
-    own = perturbed_own(method, learner)
-    params = {key: value.requires_grad_() for key, value in learner.params().items()}
-    moving = method.rule.moving(learner)
-    grads = torch.autograd.grad(support_loss(learner, params), [params[key] for key in moving])
+    model = learner_for(method)
+    own = perturbed_own(method, model)
+    params = {key: value.requires_grad_() for key, value in model.params().items()}
+    moving = method.rule.moving(model)
+    grads = torch.autograd.grad(support_loss(model, params), [params[key] for key in moving])
     expected = FORMULAS[name](RATE)(
         dict(zip(moving, grads, strict=True)),
         {key: params[key] for key in moving},
         own,
         0,
-        lambda values: support_loss(learner, params | values),
+        lambda values: support_loss(model, params | values),
     )
-    got = one_step(learner, method, own)
+    got = one_step(model, method, own)
     assert total_error(got, params | expected) < 1e-9
     still = params.keys() - set(moving)
     assert all(torch.equal(got[key], params[key]) for key in still)
@@ -55,23 +55,23 @@ def test_one_step_is_the_plain_formula(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["fomaml", "meta-sgd", "meta-curvature", "gap"])
 def test_initial_values_give_maml_s_step(name: str) -> None:
-    method, learner = build_method(name, RATE), Learner(small_conv())
-    expected = one_step(learner, build_method("maml", RATE))
-    assert total_error(one_step(learner, method), expected) < 1e-12
+    method, model = build_method(name, RATE), FunctionalModule(small_conv())
+    expected = one_step(model, build_method("maml", RATE))
+    assert total_error(one_step(model, method), expected) < 1e-12
 
 
 def test_maml_plus_plus_starts_as_maml_with_batch_norm_at_rest() -> None:
-    learner = Learner(small_conv())
-    start, expected = learner.params(), one_step(learner, build_method("maml", RATE))
+    model = FunctionalModule(small_conv())
+    start, expected = model.params(), one_step(model, build_method("maml", RATE))
     rest = {name: start[name] if "norm" in name else value for name, value in expected.items()}
-    assert total_error(one_step(learner, build_method("maml++", RATE)), rest) < 1e-12
+    assert total_error(one_step(model, build_method("maml++", RATE)), rest) < 1e-12
 
 
 def test_modgrad_starts_near_gradient_descent_on_two_convolutions() -> None:
-    learner, method = Learner(small_conv()), build_method("modgrad", RATE)
-    start, expected = learner.params(), one_step(learner, build_method("maml", RATE))
-    got = one_step(learner, method)
-    assert method.rule.moving(learner) == (
+    model, method = FunctionalModule(small_conv()), build_method("modgrad", RATE)
+    start, expected = model.params(), one_step(model, build_method("maml", RATE))
+    got = one_step(model, method)
+    assert method.rule.moving(model) == (
         *("blocks.2.conv.weight", "blocks.2.conv.bias"),
         *("blocks.3.conv.weight", "blocks.3.conv.bias"),
     )
@@ -84,23 +84,23 @@ def test_modgrad_starts_near_gradient_descent_on_two_convolutions() -> None:
 def test_initial_values_are_a_function_of_the_generator_alone(name: str) -> None:
     method = build_method(name, RATE)
     before = torch.get_rng_state()
-    learner = learner_for(method)
-    first, second = (method.rule.init(learner, learner.params(), generator(8)) for _ in range(2))
-    default = method.rule.init(learner, learner.params())
+    model = learner_for(method)
+    first, second = (method.rule.init(model, model.params(), generator(8)) for _ in range(2))
+    default = method.rule.init(model, model.params())
     assert torch.equal(before, torch.get_rng_state())
     assert first.keys() == second.keys() == default.keys()
     assert all(torch.equal(first[key], second[key]) for key in first)
     assert all(value.dtype == torch.float64 and not value.requires_grad for value in first.values())
-    assert total_error(method.rule.init(learner, learner.params(), generator(0)), default) == 0
+    assert total_error(method.rule.init(model, model.params(), generator(0)), default) == 0
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_own_parameter_is_learned(name: str) -> None:
     """Its meta-gradient is not 0, except for a bias whose own gradient batch norm makes 0."""
     method = build_method(name, RATE, steps=2)
-    learner = learner_for(method)
-    own = perturbed_own(method, learner)
-    result = meta_gradient(learner, method.rule, [TASK], own=own, steps=2)
+    model = learner_for(method)
+    own = perturbed_own(method, model)
+    result = meta_gradient(model, method.rule, [TASK], own=own, steps=2)
     assert result.own.keys() == own.keys()
     for key, grad in result.own.items():
         assert grad.shape == own[key].shape
@@ -110,26 +110,26 @@ def test_every_own_parameter_is_learned(name: str) -> None:
 
 def test_warp_layers_rest_in_the_inner_loop_and_move_in_the_outer() -> None:
     method = build_method("warp-maml", RATE)
-    learner = learner_for(method)
-    start = learner.params()
+    model = learner_for(method)
+    start = model.params()
     warps = [name for name in start if name.startswith("warps.")]
     assert len(warps) == 3 * 4
-    adapted = adapt(learner, method.rule, TASK.support_images, TASK.support_labels, steps=3).adapted
+    adapted = adapt(model, method.rule, TASK.support_x, TASK.support_y, steps=3).adapted
     assert all(torch.equal(adapted[name], start[name]) for name in warps)
     assert not torch.equal(adapted["blocks.0.conv.weight"], start["blocks.0.conv.weight"])
-    gradient = meta_gradient(learner, method.rule, [TASK], steps=3).params
+    gradient = meta_gradient(model, method.rule, [TASK], steps=3).params
     assert all(gradient[name].norm() > 1e-9 for name in warps if not name.endswith("conv.bias"))
 
 
 def test_steps_beyond_the_horizon_use_the_last_step_s_parameters() -> None:
-    short, learner = build_method("maml++", RATE, steps=2), Learner(small_conv())
-    own = perturbed_own(short, learner)
-    images, labels = TASK.support_images, TASK.support_labels
-    got = adapt(learner, short.rule, images, labels, steps=5, own=own).adapted
+    short, model = build_method("maml++", RATE, steps=2), FunctionalModule(small_conv())
+    own = perturbed_own(short, model)
+    images, labels = TASK.support_x, TASK.support_y
+    got = adapt(model, short.rule, images, labels, steps=5, own=own).adapted
     longer = {name: torch.cat([rows, rows[-1:], rows[-1:], rows[-1:]]) for name, rows in own.items()}
-    expected = adapt(learner, short.rule, images, labels, steps=5, own=longer).adapted
+    expected = adapt(model, short.rule, images, labels, steps=5, own=longer).adapted
     assert total_error(got, expected) == 0
-    walked = list(islice(walk(learner, short.rule, learner.params(), own, images, labels), 5))
+    walked = list(islice(walk(model, short.rule, model.params(), own, images, labels), 5))
     assert total_error(walked[-1][0], expected) == 0
 
 
@@ -141,24 +141,24 @@ def test_a_user_s_own_network(name: str) -> None:
         with pytest.raises(ValueError, match=r"defined for the Conv backbones, conv4 and conv6.*OwnNetwork"):
             build_method(name).prepare(module, None)
         return
-    method, learner = build_method(name, RATE), Learner(module, classifier="head.out")
+    method, model = build_method(name, RATE), FunctionalModule(module, classifier="head.out")
     if name == "modgrad":
         with pytest.raises(ValueError, match=r"at least 2 convolutions .*OwnNetwork has 1"):
-            meta_gradient(learner, method.rule, [TASK])
+            meta_gradient(model, method.rule, [TASK])
         return
-    result = meta_gradient(learner, method.rule, [TASK], steps=2)
+    result = meta_gradient(model, method.rule, [TASK], steps=2)
     assert all(torch.isfinite(grad).all() for grad in [*result.params.values(), *result.own.values()])
 
 
 def test_longer_steps() -> None:
-    learner = Learner(small_conv())
-    images, labels = TASK.support_images, TASK.support_labels
-    twice = adapt(learner, scaled(maml(RATE), 2.0), images, labels, steps=1).adapted
-    assert total_error(twice, one_step(learner, build_method("maml", 2 * RATE))) < 1e-12
+    model = FunctionalModule(small_conv())
+    images, labels = TASK.support_x, TASK.support_y
+    twice = adapt(model, scaled(maml(RATE), 2.0), images, labels, steps=1).adapted
+    assert total_error(twice, one_step(model, build_method("maml", 2 * RATE))) < 1e-12
     # What MAML++ sets, batch norm's scale and shift, it sets all the same.
     method = build_method("maml++", RATE)
-    own = perturbed_own(method, learner)
-    twice = adapt(learner, scaled(method.rule, 2.0), images, labels, steps=1, own=own).adapted
+    own = perturbed_own(method, model)
+    twice = adapt(model, scaled(method.rule, 2.0), images, labels, steps=1, own=own).adapted
     torch.testing.assert_close(twice["blocks.0.norm.weight"], own["norm.blocks.0.norm.weight"][0])
 
 
@@ -173,8 +173,8 @@ def test_bad_uses_are_named() -> None:
     with pytest.raises(ValueError, match="steps must be at least 1"):
         build_method("maml++", steps=0)
     with pytest.raises(ValueError, match=r"needs a network with warp layers: .*warp\(module\)"):
-        meta_gradient(Learner(small_conv()), build_method("warp-maml").rule, [TASK])
+        meta_gradient(FunctionalModule(small_conv()), build_method("warp-maml").rule, [TASK])
     perceptron = nn.Sequential(nn.Flatten(), nn.Linear(256, 3)).double()
     for name, message in (("gap", "with convolutions; Sequential has none"), ("modgrad", "Sequential has 0")):
         with pytest.raises(ValueError, match=message):
-            meta_gradient(Learner(perceptron, "1"), build_method(name).rule, [TASK])
+            meta_gradient(FunctionalModule(perceptron, "1"), build_method(name).rule, [TASK])

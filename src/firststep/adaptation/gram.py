@@ -1,4 +1,4 @@
-"""The Gram matrix of a learner on a support set, for any parameter subset."""
+"""The Gram matrix of a model on a support set, for any parameter subset."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch import Tensor
 
 from firststep.conditioning import classifier_gram, cross_entropy_residuals, jacobian_gram
 from firststep.conditioning.graph_gram import gram_in_graph
-from firststep.learner import Learner, Output
+from firststep.network import FunctionalModule, Output
 
 
 def support_gram(
-    learner: Learner,
+    model: FunctionalModule,
     images: Tensor,
     labels: Tensor,
     *,
@@ -29,25 +29,25 @@ def support_gram(
     are added: G is a sum over parameters. Differentiable in ``params``.
 
     Args:
-        learner: the network.
+        model: the network.
         images: the support set.
         labels: its labels, 0..ways-1.
         params: the network's parameters; default the module's own.
-        subset: as :meth:`Learner.subset` takes it.
-        output: ``learner(params, images)`` if it is known already.
+        subset: as :meth:`FunctionalModule.subset` takes it.
+        output: ``model(params, images)`` if it is known already.
         chunk_size: rows of J computed at once; default as many as fit in half a gigabyte.
         check_finite: refuse NaN and infinities; reading the values makes a GPU wait.
         in_graph: build on the graph of ``output`` from ``params``, whose memory is not bounded.
     """
-    params = learner.params() if params is None else params
-    names = learner.subset(subset)
-    classifier = learner.subset("cls")
+    params = model.params() if params is None else params
+    names = model.subset(subset)
+    classifier = model.subset("cls")
     # Only the whole weight has the closed form: with or without the bias.
     weight, *bias = classifier
     parts: list[Tensor] = []
     rest = [name for name in names if name not in classifier]
     if weight in names:
-        output = learner(params, images) if output is None else output
+        output = model(params, images) if output is None else output
         with_bias = any(name in names for name in bias)
         parts.append(
             classifier_gram(output.features, output.logits, labels, with_bias, check_finite=check_finite)
@@ -55,15 +55,13 @@ def support_gram(
     else:
         rest += [name for name in bias if name in names]
     if rest and in_graph:
-        output = learner(params, images) if output is None else output
+        output = model(params, images) if output is None else output
         vector = cross_entropy_residuals(output.logits, labels, check_finite=check_finite)
         parts.append(gram_in_graph(vector, [params[name] for name in rest]))
     elif rest:
         parts.append(
             jacobian_gram(
-                lambda p: cross_entropy_residuals(
-                    learner(p, images).logits, labels, check_finite=check_finite
-                ),
+                lambda p: cross_entropy_residuals(model(p, images).logits, labels, check_finite=check_finite),
                 params,
                 wrt=rest,
                 chunk_size=chunk_size,

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from firststep.adaptation.gram import support_gram
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 
 
@@ -26,7 +26,7 @@ class Seen(NamedTuple):
 
 
 def inner_step(
-    learner: Learner,
+    model: FunctionalModule,
     rule: Rule,
     params: Mapping[str, Tensor],
     own: Mapping[str, Tensor],
@@ -40,7 +40,7 @@ def inner_step(
     """θ ↦ θ + update(∇L(θ)), and what was seen at θ.
 
     Args:
-        learner: the network.
+        model: the network.
         rule: the update rule.
         params: the network's parameters θ.
         own: the rule's own parameters for this step: ``rule.at_step(own, k)``.
@@ -55,13 +55,13 @@ def inner_step(
     if not create_graph:
         params = {name: value.detach() for name, value in params.items()}
         own = {name: value.detach() for name, value in own.items()}
-    moving = rule.moving(learner)
+    moving = rule.moving(model)
     with torch.enable_grad():
         theta = {
             name: value.detach().requires_grad_() if name in moving and not value.requires_grad else value
             for name, value in params.items()
         }
-        output = learner(theta, images)
+        output = model(theta, images)
         loss = F.cross_entropy(output.logits, labels)
         grads = torch.autograd.grad(
             loss,
@@ -75,13 +75,13 @@ def inner_step(
             dict(zip(moving, grads, strict=True)),
             {name: theta[name] for name in moving},
             dict(own),
-            lambda moved: F.cross_entropy(learner({**theta, **moved}, images).logits, labels),
+            lambda moved: F.cross_entropy(model({**theta, **moved}, images).logits, labels),
         )
         updated = {name: value + steps[name] if name in steps else value for name, value in theta.items()}
         gram = None
         if subset is not None:
             gram = support_gram(
-                learner,
+                model,
                 images,
                 labels,
                 params=theta,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from firststep.adaptation.step import Seen, inner_step
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 
 
@@ -25,7 +25,7 @@ class Trajectory(NamedTuple):
 
 
 def adapt(
-    learner: Learner,
+    model: FunctionalModule,
     rule: Rule,
     images: Tensor,
     labels: Tensor,
@@ -41,7 +41,7 @@ def adapt(
     Without ``create_graph`` it holds no graph and no activations: only K+1 parameter dicts.
 
     Args:
-        learner: the network.
+        model: the network.
         rule: the update rule.
         images: the support set.
         labels: its labels, 0..ways-1.
@@ -53,10 +53,10 @@ def adapt(
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative, it is {steps}")
-    start = learner.params() if params is None else dict(params)
-    own = rule.init(learner, start) if own is None else own
+    start = model.params() if params is None else dict(params)
+    own = rule.init(model, start) if own is None else own
     trajectory = Trajectory([start], [])
-    walker = walk(learner, rule, start, own, images, labels, subset=subset, create_graph=create_graph)
+    walker = walk(model, rule, start, own, images, labels, subset=subset, create_graph=create_graph)
     for _ in range(steps):
         new, seen = next(walker)
         trajectory.params.append(new)
@@ -65,7 +65,7 @@ def adapt(
 
 
 def walk(
-    learner: Learner,
+    model: FunctionalModule,
     rule: Rule,
     params: Mapping[str, Tensor],
     own: Mapping[str, Tensor],
@@ -79,7 +79,7 @@ def walk(
     current = dict(params)
     for step in count():
         current, seen = inner_step(
-            learner,
+            model,
             rule,
             current,
             rule.at_step(own, step),

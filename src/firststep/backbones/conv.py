@@ -39,7 +39,7 @@ class Conv(nn.Module):
         generator: source of the initial values; default a generator with seed 0.
     """
 
-    # What the parameter subsets `emb` and `ebn` mean here: see firststep.learner.
+    # What the parameter subsets `emb` and `ebn` mean here: see firststep.network.
     embedding: str
     embedding_norm: str
 

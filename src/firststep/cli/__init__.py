@@ -17,7 +17,7 @@ from firststep.errors import FirststepError, unknown
 COMMANDS: dict[str, str] = {
     "demo": "meta-train with and without conditioning on the embedded glyphs and compare, in minutes",
     "data": "look at a dataset, check it and build its cache; `firststep data list` shows all",
-    "train": "meta-train a learner by a recipe and flags, or resume a run",
+    "train": "meta-train a model by a recipe and flags, or resume a run",
     "evaluate": "test a run: accuracy and condition number after every inner step",
     "compare": "tables, pictures and paired differences of several runs",
     "adapt": "adapt a trained model to folders of your own pictures and classify others",

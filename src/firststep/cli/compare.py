@@ -14,8 +14,8 @@ from firststep.evaluation.comparison import markdown, table
 from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, Evaluation, load_evaluation
 from firststep.evaluation.figures import comparison_figure, save_figure
 from firststep.evaluation.report import report
-from firststep.training.files import write_text
 from firststep.training.run import BUILTIN, Run, open_run
+from firststep.utils.files import write_text
 
 
 def compare(

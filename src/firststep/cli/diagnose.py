@@ -17,7 +17,7 @@ from firststep.evaluation.diagnosis import SUBSETS, import_module, spectrum_figu
 from firststep.evaluation.diagnosis import diagnose as measure
 from firststep.evaluation.figures import save_figure
 from firststep.evaluation.trained import data_for, load_trained
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.task import Task
 from firststep.training.setup import TEST_SEED
 
@@ -62,14 +62,14 @@ def diagnose(
                 data or "glyphs", data_path, image_size=image_size, progress=progress
             )
             try:
-                learner = Learner(import_module(model), classifier or "classifier")
+                network = FunctionalModule(import_module(model), classifier or "classifier")
             except ValueError as error:
                 raise FirststepError(f"{error}; name it with --classifier") from None
         else:
             if classifier is not None or image_size is not None:
                 raise FirststepError("--classifier and --image-size are for modules: a run knows its own")
             trained = load_trained(model, device="cpu")
-            learner, params, ways = trained.setup.learner, trained.params, trained.config.ways
+            network, params, ways = trained.setup.model, trained.params, trained.config.ways
             dataset = data_for(trained, data, data_path, progress)
         episodes = Episodes(dataset.split(split), ways=ways, shots=shots, queries=1, seed=TEST_SEED)
         done = 0
@@ -81,7 +81,7 @@ def diagnose(
 
         chosen = (Task(*(torch.from_numpy(part) for part in episodes[i])) for i in range(tasks))
         try:
-            spectra = measure(learner, params, chosen, subsets, tick)
+            spectra = measure(network, params, chosen, subsets, tick)
         except (RuntimeError, ValueError) as error:
             raise FirststepError(f"{model} cannot take these pictures: {error}") from error
     table = Table("subset", "condition number", "conditioning loss", "rank", "of")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from firststep.errors import FirststepError
-from firststep.fleet import Executor, LocalExecutor, RayExecutor
+from firststep.jobs import Executor, LocalExecutor, RayExecutor
 
 ExecutorName = Literal["local", "ray"]
 

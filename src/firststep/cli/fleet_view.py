@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from firststep.fleet import Report
+from firststep.jobs import Report
 
 OVER = ("done", "was done", "failed")
 SAY_EVERY = 30.0  # seconds between lines of one run, where there is no terminal
@@ -18,7 +18,7 @@ SAY_EVERY = 30.0  # seconds between lines of one run, where there is no terminal
 
 @contextmanager
 def fleet_view(total: int) -> Iterator[Callable[[Report], None]]:
-    """Gives the ``watch`` of :func:`firststep.fleet.run_fleet` for ``total`` jobs, shown on stderr."""
+    """Gives the ``watch`` of :func:`firststep.jobs.run_fleet` for ``total`` jobs, shown on stderr."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if console.is_terminal:
         with _bars(console) as bars:

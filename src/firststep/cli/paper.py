@@ -28,8 +28,8 @@ from firststep.cli.paper_screens import print_plan, print_result
 from firststep.cli.progress import progress_bar
 from firststep.cli.tables import console
 from firststep.errors import FirststepError
-from firststep.fleet import run_fleet
-from firststep.fleet.here import HereExecutor
+from firststep.jobs import run_fleet
+from firststep.jobs.here import HereExecutor
 from firststep.paper.changes import UNCHANGED
 from firststep.paper.cost import measure_jobs
 from firststep.paper.experiments import EXPERIMENTS
@@ -37,8 +37,8 @@ from firststep.paper.plan import Planned, plan
 from firststep.paper.report import report as make_report
 from firststep.paper.result import Result, gather
 from firststep.paper.writing import make_folder, write_result
-from firststep.training.files import write_text
 from firststep.training.loop import Interrupted
+from firststep.utils.files import write_text
 
 
 def main(arguments: list[str]) -> None:

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from firststep.cli.tables import console
-from firststep.fleet import needs
-from firststep.fleet.capacity import Capacity
+from firststep.jobs import needs
+from firststep.jobs.capacity import Capacity
 from firststep.paper.cost import Cost
 from firststep.paper.plan import Planned
 from firststep.paper.result import Result

@@ -14,8 +14,8 @@ from firststep.cli.executors import ExecutorName, choose_executor
 from firststep.cli.fleet_view import fleet_view
 from firststep.cli.tables import console
 from firststep.errors import FirststepError
-from firststep.fleet import Executor, Job, run_fleet
-from firststep.fleet.job import ANYWHERE
+from firststep.jobs import Executor, Job, run_fleet
+from firststep.jobs.job import ANYWHERE
 from firststep.training import TrainConfig
 from firststep.training.sweep import parse_sweep, product_of
 

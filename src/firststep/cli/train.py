@@ -1,4 +1,4 @@
-"""``firststep train``: meta-train a learner by a recipe and flags, or go on with a run."""
+"""``firststep train``: meta-train a model by a recipe and flags, or go on with a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
     ) -> None:
         _run(config, resume=None, out=out or default_folder(config), backend=backend)
 
-    start.__doc__ = f"""Meta-train a learner.
+    start.__doc__ = f"""Meta-train a model.
 
     Usage: firststep train [RECIPE] [flags]   or   firststep train --resume RUN   or many runs at once:
     firststep train [RECIPE] [flags] --sweep method=maml,meta-sgd seed=0,1,2   (--sweep --help explains)

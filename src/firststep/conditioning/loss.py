@@ -16,9 +16,9 @@ def conditioning_loss(
     Add ``gamma * conditioning_loss(...)`` of the *support* set, at the parameters before each inner step,
     to the outer loss of your own MAML loop, averaged over the steps (the paper uses gamma = 1)::
 
-        features = body(support_images)
+        features = body(support_x)
         logits = classifier(features)
-        outer_loss = outer_loss + gamma / steps * conditioning_loss(features, logits, support_labels)
+        outer_loss = outer_loss + gamma / steps * conditioning_loss(features, logits, support_y)
 
     Args:
         features: the linear classifier's input on the support set, [..., n, d].

@@ -18,10 +18,10 @@ VERSION = 1
 class Episode(NamedTuple):
     """One task. Pictures are normalised float32 [n, C, H, W]; labels int64 0..ways-1, class after class."""
 
-    support_images: np.ndarray
-    support_labels: np.ndarray
-    query_images: np.ndarray
-    query_labels: np.ndarray
+    support_x: np.ndarray
+    support_y: np.ndarray
+    query_x: np.ndarray
+    query_y: np.ndarray
 
 
 class Plan(NamedTuple):

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from firststep.learner import Params
+from firststep.network import Params
 
 
 class OrderedSum:

@@ -23,8 +23,8 @@ from firststep.data.preprocessing import decode
 from firststep.errors import FirststepError
 from firststep.evaluation.steps import LONGEST_AUTO, StepChoice, choose_for
 from firststep.evaluation.trained import Trained
-from firststep.learner import Params
-from firststep.training.files import replacing, write_json
+from firststep.network import Params
+from firststep.utils.files import replacing, write_json
 
 PICTURE_ENDINGS = frozenset(
     {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
@@ -88,12 +88,11 @@ class Adapted:
     @torch.no_grad()
     def probabilities(self, queries: Tensor, transductive: bool = False) -> Tensor:
         """[queries, classes], each row summing to 1."""
-        learner = self.trained.setup.learner
+        model = self.trained.setup.model
         if transductive:
-            return learner(self.params, queries).logits.softmax(-1)
+            return model(self.params, queries).logits.softmax(-1)
         answers = [
-            learner(self.params, torch.cat([self.support.images, query[None]])).logits[-1]
-            for query in queries
+            model(self.params, torch.cat([self.support.images, query[None]])).logits[-1] for query in queries
         ]
         return torch.stack(answers).softmax(-1)
 
@@ -135,7 +134,7 @@ def adapt_to(
     else:
         choice = StepChoice(steps, (), 0)
     trajectory = adapt(
-        trained.setup.learner,
+        trained.setup.model,
         rule,
         support.images,
         support.labels,

@@ -16,7 +16,7 @@ from firststep.adaptation import support_gram
 from firststep.conditioning import condition_number, eigenvalues, log_eigenvalue_variance, numerical_rank
 from firststep.errors import FirststepError
 from firststep.evaluation.figures import style
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.task import Task
 
 SUBSETS = ("cls", "emb", "ebn", "all")
@@ -38,7 +38,7 @@ class Spectrum:
 
 
 def diagnose(
-    learner: Learner,
+    model: FunctionalModule,
     params: Params | None,
     tasks: Iterable[Task],
     subsets: Sequence[str] = SUBSETS,
@@ -47,15 +47,13 @@ def diagnose(
     """Spectra on the support sets of ``tasks`` at ``params`` (default the module's own)."""
     for subset in subsets:
         try:
-            learner.subset(subset)
+            model.subset(subset)
         except ValueError as error:
             raise FirststepError(str(error)) from None
     collected: dict[str, list[tuple[np.ndarray, float, float, float]]] = {subset: [] for subset in subsets}
     for task in tasks:
         for subset in subsets:
-            gram = support_gram(
-                learner, task.support_images, task.support_labels, params=params, subset=subset
-            ).detach()
+            gram = support_gram(model, task.support_x, task.support_y, params=params, subset=subset).detach()
             collected[subset].append(
                 (
                     eigenvalues(gram).flip(-1).cpu().numpy(),

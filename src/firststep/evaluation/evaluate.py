@@ -21,8 +21,8 @@ from firststep.evaluation.steps import LONGEST_AUTO, choose_for
 from firststep.evaluation.trained import Trained
 from firststep.rules import Rule
 from firststep.task import Task
-from firststep.training.files import read_json, write_json, write_text
 from firststep.training.setup import TEST_SEED
+from firststep.utils.files import read_json, write_json, write_text
 
 DEFAULT_STEPS = (0, 1, 2, 3, 4, 5, 10, 25, 50, 100)
 DEFAULT_EPISODES = 600
@@ -180,7 +180,7 @@ def evaluate(
     rule = trained.rule(rate_multiplier)
     subset = subset or (config.subset if config.term is not None else "cls")
     try:
-        trained.setup.learner.subset(subset)
+        trained.setup.model.subset(subset)
     except ValueError as error:
         raise FirststepError(str(error)) from None
     automatic: list[tuple[int, float]] = []
@@ -193,7 +193,7 @@ def evaluate(
             yield task
 
     measurement = measure_tasks(
-        trained.setup.learner,
+        trained.setup.model,
         rule,
         trained.params,
         trained.own,
@@ -232,8 +232,8 @@ def evaluate(
 
 def _auto(trained: Trained, rule: Rule, task: Task) -> tuple[int, float]:
     """The number of steps chosen on a task's support set, and the accuracy with it."""
-    choice = choose_for(trained, rule, task.support_images, task.support_labels, LONGEST_AUTO)
+    choice = choose_for(trained, rule, task.support_x, task.support_y, LONGEST_AUTO)
     accuracy, _ = measure_task(
-        trained.setup.learner, rule, trained.params, trained.own, task, steps=[choice.steps]
+        trained.setup.model, rule, trained.params, trained.own, task, steps=[choice.steps]
     )
     return choice.steps, accuracy[0]

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from firststep.evaluation.comparison import distinct_labels
 from firststep.evaluation.evaluate import Evaluation
-from firststep.training.files import replacing
+from firststep.utils.files import replacing
 
 # Okabe and Ito's palette, and a marker each, so that grey print works too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -11,7 +11,7 @@ import torch
 from firststep.adaptation import support_gram, walk
 from firststep.conditioning import log_condition_number
 from firststep.distributed import Team
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 from firststep.task import Task
 
@@ -50,7 +50,7 @@ def half_width(samples: np.ndarray) -> np.ndarray:
 
 
 def measure_task(
-    learner: Learner,
+    model: FunctionalModule,
     rule: Rule,
     params: Params,
     own: Params,
@@ -65,7 +65,7 @@ def measure_task(
     """
     accuracies: list[float] = []
     log_conditions: list[float] = []
-    walker = walk(learner, rule, params, own, task.support_images, task.support_labels)
+    walker = walk(model, rule, params, own, task.support_x, task.support_y)
     current = params
     taken = 0
     for step in steps:
@@ -73,22 +73,22 @@ def measure_task(
             current, _ = next(walker)
             taken += 1
         with torch.no_grad():
-            logits = learner(current, task.query_images).logits
+            logits = model(current, task.query_x).logits
             gram = support_gram(
-                learner,
-                task.support_images,
-                task.support_labels,
+                model,
+                task.support_x,
+                task.support_y,
                 params=current,
                 subset=subset,
                 check_finite=False,
             )
-            accuracies.append((logits.argmax(-1) == task.query_labels).double().mean().item())
+            accuracies.append((logits.argmax(-1) == task.query_y).double().mean().item())
             log_conditions.append(log_condition_number(gram, check_finite=False).item())
     return accuracies, log_conditions
 
 
 def measure_tasks(
-    learner: Learner,
+    model: FunctionalModule,
     rule: Rule,
     params: Params,
     own: Params,
@@ -102,7 +102,7 @@ def measure_tasks(
     ordered = tuple(sorted(set(steps)))
     rows = []
     for task in tasks:
-        rows.append(measure_task(learner, rule, params, own, task, steps=ordered, subset=subset))
+        rows.append(measure_task(model, rule, params, own, task, steps=ordered, subset=subset))
         if progress is not None:
             progress()
     return Measurement(

@@ -1,6 +1,6 @@
 """How many inner steps to take on a new task, decided at inference time from the support set alone.
 
-The paper promises that a well-conditioned learner lets its user choose the number of steps when it is used.
+The paper promises that a well-conditioned model lets its user choose the number of steps when it is used.
 We choose by cross-validation: each fold holds out one picture of every class, adapts to the rest, and reads
 the loss of the held-out pictures after every number of steps; the number with the lowest loss averaged over
 the folds is taken. It looks at nothing but the support set and costs ``folds`` more adaptations of
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from firststep.adaptation import walk
 from firststep.evaluation.trained import Trained
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 
 MOST_FOLDS = 5
@@ -34,7 +34,7 @@ class StepChoice:
 
 
 def choose_steps(
-    learner: Learner,
+    model: FunctionalModule,
     rule: Rule,
     params: Params,
     own: Params,
@@ -50,14 +50,14 @@ def choose_steps(
         return StepChoice(trained, (), 0)
     total = torch.zeros(longest + 1, dtype=torch.float64)
     for held_out in folds:
-        walker = walk(learner, rule, params, own, images[~held_out], labels[~held_out])
+        walker = walk(model, rule, params, own, images[~held_out], labels[~held_out])
         current = params
         for steps in range(longest + 1):
             if steps:
                 current, _ = next(walker)
             with torch.no_grad():
                 # All support pictures in one batch, so that batch norm sees what it will see in use.
-                logits = learner(current, images).logits[held_out]
+                logits = model(current, images).logits[held_out]
                 total[steps] += F.cross_entropy(logits, labels[held_out]).double().cpu() / len(folds)
     return StepChoice(int(total.argmin()), tuple(total.tolist()), len(folds))
 
@@ -65,7 +65,7 @@ def choose_steps(
 def choose_for(trained: Trained, rule: Rule, images: Tensor, labels: Tensor, longest: int) -> StepChoice:
     """:func:`choose_steps` for a trained model."""
     return choose_steps(
-        trained.setup.learner,
+        trained.setup.model,
         rule,
         trained.params,
         trained.own,

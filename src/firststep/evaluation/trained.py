@@ -10,7 +10,7 @@ import torch
 from firststep.data import Dataset, Preprocessing, open_dataset
 from firststep.data.cache import Progress
 from firststep.errors import FirststepError
-from firststep.learner import Params
+from firststep.network import Params
 from firststep.rules import Rule, scaled
 from firststep.training import Run, Setup, TrainConfig, open_run, set_up
 from firststep.training.checkpoint import check_fits

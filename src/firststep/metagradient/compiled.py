@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import TreeSpec, tree_unflatten
 
-from firststep.learner import Learner, Params
 from firststep.metagradient.channels import channels_innermost
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.recording import Function, compile_graph, flat, record, shapes
@@ -23,6 +22,7 @@ from firststep.metagradient.rewrite import use_fast_kernels
 from firststep.metagradient.rows import Conditioned, conditioning_by_rows, reaches_deep
 from firststep.metagradient.split import split
 from firststep.metagradient.steps import EagerSteps, Pulled, Queried, Stepped
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 
 Built = TypeVar("Built")
@@ -62,10 +62,10 @@ class CompiledSteps:
     everything runs as it is.
     """
 
-    def __init__(self, learner: Learner, rule: Rule, conditioning: Conditioning | None) -> None:
-        self._eager = EagerSteps(learner, rule, conditioning)
-        self._by_rows = conditioning if conditioning and reaches_deep(learner, conditioning.subset) else None
-        self._recorded = EagerSteps(learner, rule, None if self._by_rows else conditioning, True)
+    def __init__(self, model: FunctionalModule, rule: Rule, conditioning: Conditioning | None) -> None:
+        self._eager = EagerSteps(model, rule, conditioning)
+        self._by_rows = conditioning if conditioning and reaches_deep(model, conditioning.subset) else None
+        self._recorded = EagerSteps(model, rule, None if self._by_rows else conditioning, True)
         self._pairs: dict[Any, _Pair] = {}
         self._queries: dict[Any, tuple[Function, TreeSpec]] = {}
         self._works = True
@@ -176,7 +176,7 @@ class CompiledSteps:
             stepped=stepped,
             structure=structure,
             kept_bytes=sum({value.data_ptr(): value.untyped_storage().nbytes() for value in kept}.values()),
-            rows=conditioning_by_rows(self._eager.learner, self._by_rows, params, images, labels)
+            rows=conditioning_by_rows(self._eager.model, self._by_rows, params, images, labels)
             if self._by_rows
             else None,
         )

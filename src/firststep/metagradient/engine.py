@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from firststep.allocator import freed_memory_kept
-from firststep.learner import Learner, Params
 from firststep.metagradient.meta_batch import of_each
 from firststep.metagradient.objective import Conditioning, check_query_weights
 from firststep.metagradient.result import MetaGradientResult
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 from firststep.task import Task
 
@@ -33,7 +33,7 @@ class MetaGradient:
     takes some memory: ``memory=0`` leaves it.
 
     Args:
-        learner: the network.
+        model: the network.
         rule: the update rule of the inner loop.
         steps: inner steps K.
         conditioning: the conditioning term; None for none.
@@ -51,7 +51,7 @@ class MetaGradient:
 
     def __init__(
         self,
-        learner: Learner,
+        model: FunctionalModule,
         rule: Rule,
         *,
         steps: int = 5,
@@ -73,14 +73,14 @@ class MetaGradient:
             raise ValueError(f"streams must be at least 1, it is {streams}")
         if conditioning is not None:
             conditioning.weights(steps)  # refuses a wrong number of them
-            learner.subset(conditioning.subset)  # and parameters that are not there
+            model.subset(conditioning.subset)  # and parameters that are not there
             if conditioning.weight == 0:
                 conditioning = None
-        rule.moving(learner)  # refuses a network for which the rule is not defined
+        rule.moving(model)  # refuses a network for which the rule is not defined
         self._task = (
-            Stepwise(learner, rule, steps, conditioning, compile, memory)
+            Stepwise(model, rule, steps, conditioning, compile, memory)
             if engine == "stepwise"
-            else Unrolled(learner, rule, steps, conditioning)
+            else Unrolled(model, rule, steps, conditioning)
         )
         self._freed_memory = nullcontext if memory == 0 else freed_memory_kept
         self.gamma = conditioning.weight if conditioning else 0.0
@@ -146,7 +146,7 @@ def _add(total: Params, new: Params) -> Params:
 
 
 def meta_gradient(
-    learner: Learner,
+    model: FunctionalModule,
     rule: Rule,
     tasks: Sequence[Task],
     *,
@@ -164,10 +164,10 @@ def meta_gradient(
 
     ``params`` default to the module's own and ``own`` to what ``rule.init`` makes.
     """
-    theta = learner.params() if params is None else dict(params)
-    mine = rule.init(learner, theta) if own is None else dict(own)
+    theta = model.params() if params is None else dict(params)
+    mine = rule.init(model, theta) if own is None else dict(own)
     compute = MetaGradient(
-        learner,
+        model,
         rule,
         steps=steps,
         conditioning=conditioning,

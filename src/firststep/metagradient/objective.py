@@ -21,7 +21,7 @@ class Conditioning:
     """γ Σ_k w_k c(G(θ(k-1))), added to each task's query loss."""
 
     subset: str | tuple[str, ...] = "cls"
-    """The constrained parameters ψ, as :meth:`firststep.Learner.subset` takes them."""
+    """The constrained parameters ψ, as :meth:`firststep.FunctionalModule.subset` takes them."""
     weight: float = 1.0
     """γ."""
     loss: str = "variance"

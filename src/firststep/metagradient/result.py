@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from firststep.conditioning import classifier_gram, condition_number
-from firststep.learner import Params
+from firststep.network import Params
 
 
 class TaskReport(NamedTuple):

@@ -19,26 +19,26 @@ from firststep.adaptation import support_gram
 from firststep.conditioning import cross_entropy_residuals
 from firststep.conditioning.jacobian import DEFAULT_MEMORY
 from firststep.conditioning.jacobian_rows import pull_rows
-from firststep.learner import Learner, Params
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.recording import Function, compile_graph, flat, record
 from firststep.metagradient.rewrite import use_fast_kernels
 from firststep.metagradient.split import split
+from firststep.network import FunctionalModule, Params
 
 # The rows of a chunk share the network's own pass, but the graph to compile grows with them.
 ROWS_AT_ONCE = 5
 MOST_OF_J = DEFAULT_MEMORY // 2  # bytes: there are several forms of it at a time
 
 
-def reaches_deep(learner: Learner, subset: str | tuple[str, ...]) -> bool:
+def reaches_deep(model: FunctionalModule, subset: str | tuple[str, ...]) -> bool:
     """Whether the rows of a subset's Jacobian reach below the last layers: then their graph is large."""
-    shallow = {name for part in ("cls", "emb", "ebn") for name in _subset_if_any(learner, part)}
-    return not shallow.issuperset(learner.subset(subset))
+    shallow = {name for part in ("cls", "emb", "ebn") for name in _subset_if_any(model, part)}
+    return not shallow.issuperset(model.subset(subset))
 
 
-def _subset_if_any(learner: Learner, part: str) -> tuple[str, ...]:
+def _subset_if_any(model: FunctionalModule, part: str) -> tuple[str, ...]:
     try:
-        return learner.subset(part)
+        return model.subset(part)
     except ValueError:  # this network has none
         return ()
 
@@ -54,8 +54,8 @@ class Conditioned(NamedTuple):
 class EagerRows:
     """Not compiled, for a Jacobian that is too large to be held: layer by layer, see ``jacobian_gram``."""
 
-    def __init__(self, learner: Learner, conditioning: Conditioning) -> None:
-        self._learner = learner
+    def __init__(self, model: FunctionalModule, conditioning: Conditioning) -> None:
+        self._learner = model
         self._conditioning = conditioning
 
     def __call__(self, params: Params, images: Tensor, labels: Tensor, weight: Tensor) -> Conditioned:
@@ -71,31 +71,36 @@ class EagerRows:
 
 
 def conditioning_by_rows(
-    learner: Learner, conditioning: Conditioning, params: Params, images: Tensor, labels: Tensor
+    model: FunctionalModule, conditioning: Conditioning, params: Params, images: Tensor, labels: Tensor
 ) -> Callable[[Params, Tensor, Tensor, Tensor], Conditioned]:
     """(parameters, images, labels, weight) ↦ the loss and ``weight`` times its gradient in all parameters."""
-    psi = [params[name] for name in learner.subset(conditioning.subset)]
+    psi = [params[name] for name in model.subset(conditioning.subset)]
     jacobian_bytes = len(labels) * sum(value.numel() * value.element_size() for value in psi)
     if jacobian_bytes > MOST_OF_J:
-        return EagerRows(learner, conditioning)
-    return CompiledRows(learner, conditioning, params, images, labels)
+        return EagerRows(model, conditioning)
+    return CompiledRows(model, conditioning, params, images, labels)
 
 
 class CompiledRows:
     """Compiled at once for parameters and a support set of these shapes."""
 
     def __init__(
-        self, learner: Learner, conditioning: Conditioning, params: Params, images: Tensor, labels: Tensor
+        self,
+        model: FunctionalModule,
+        conditioning: Conditioning,
+        params: Params,
+        images: Tensor,
+        labels: Tensor,
     ) -> None:
         self._conditioning = conditioning
-        self._psi = learner.subset(conditioning.subset)
+        self._psi = model.subset(conditioning.subset)
 
         def rows_and_pull_back(
             params: Params, images: Tensor, labels: Tensor, units: Tensor, fixed: tuple[Tensor, ...]
         ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
             theta = {name: value.detach().requires_grad_() for name, value in params.items()}
             with torch.enable_grad():
-                logits = learner(theta, images).logits
+                logits = model(theta, images).logits
                 vector = cross_entropy_residuals(logits, labels, check_finite=False)
                 rows = pull_rows(vector, [theta[name] for name in self._psi], units, create_graph=True)
                 product = torch.stack([(f * j).sum() for f, j in zip(fixed, rows, strict=True)]).sum()

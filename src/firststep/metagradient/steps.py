@@ -14,8 +14,8 @@ from torch.nn import functional as F
 
 from firststep.adaptation import inner_step
 from firststep.conditioning.saved_memory import counting_saved
-from firststep.learner import Learner, Params
 from firststep.metagradient.objective import Conditioning
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 
 
@@ -74,12 +74,12 @@ class EagerSteps:
 
     def __init__(
         self,
-        learner: Learner,
+        model: FunctionalModule,
         rule: Rule,
         conditioning: Conditioning | None,
         gram_in_graph: bool = False,
     ) -> None:
-        self.learner = learner
+        self.model = model
         self.rule = rule
         self.conditioning = conditioning
         self.gram_in_graph = gram_in_graph  # for a recording: where memory is not this graph's
@@ -89,14 +89,14 @@ class EagerSteps:
         self, params: Params, own: Params, images: Tensor, labels: Tensor, keep: bool
     ) -> tuple[Stepped, Graph | None]:
         if not keep:
-            new, seen = inner_step(self.learner, self.rule, params, own, images, labels)
+            new, seen = inner_step(self.model, self.rule, params, own, images, labels)
             return Stepped(new, seen.loss, seen.features, seen.logits), None
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
         mine = {name: value.detach().requires_grad_() for name, value in own.items()}
         subset = self.conditioning.subset if self.conditioning else None
         with torch.enable_grad():
             new, seen = inner_step(
-                self.learner,
+                self.model,
                 self.rule,
                 theta,
                 mine,
@@ -135,7 +135,7 @@ class EagerSteps:
     def query(self, params: Params, images: Tensor, labels: Tensor) -> Queried:
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
         with torch.enable_grad():
-            logits = self.learner(theta, images).logits
+            logits = self.model(theta, images).logits
             loss = F.cross_entropy(logits, labels)
             grads = torch.autograd.grad(loss, list(theta.values()), materialize_grads=True)
         accuracy = (logits.detach().argmax(-1) == labels).double().mean()

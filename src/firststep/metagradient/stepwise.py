@@ -22,11 +22,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firststep.learner import Learner, Params
 from firststep.metagradient.compiled import CompiledSteps
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.result import TaskReport, stage_condition_numbers
 from firststep.metagradient.steps import EagerSteps, Steps
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 from firststep.task import Task
 
@@ -43,24 +43,24 @@ def _scale(values: Params, factor: float) -> Params:
 class Stepwise:
     def __init__(
         self,
-        learner: Learner,
+        model: FunctionalModule,
         rule: Rule,
         steps: int,
         conditioning: Conditioning | None,
         compile: bool = False,
         memory: int | None = None,
     ) -> None:
-        self.learner = learner
+        self.model = model
         self.rule = rule
         self.steps = steps
         self.conditioning = conditioning
         self.memory = memory
-        self.work: Steps = (CompiledSteps if compile else EagerSteps)(learner, rule, conditioning)
+        self.work: Steps = (CompiledSteps if compile else EagerSteps)(model, rule, conditioning)
 
     def __call__(
         self, params: Params, own: Params, task: Task, query_weights: tuple[float, ...]
     ) -> tuple[Params, Params, TaskReport]:
-        images, labels = task.support_images, task.support_labels
+        images, labels = task.support_x, task.support_y
         pass_through = self._pull_back_is_identity(own)
         keep_from = self.steps if pass_through else self.steps - self._steps_kept(params, own, images, labels)
         stages = [params]
@@ -78,7 +78,7 @@ class Stepwise:
             logits.append(stepped.logits)
         what_it_computed = None
 
-        query = self.work.query(stages[-1], task.query_images, task.query_labels)
+        query = self.work.query(stages[-1], task.query_x, task.query_y)
         weighted_query_loss = query_weights[-1] * query.loss
         cotangents = _scale(query.gradient, query_weights[-1])
 
@@ -103,7 +103,7 @@ class Stepwise:
                 grams[k] = pulled.gram
             stages.pop()  # and so has θ(k+1)
             if k and query_weights[k - 1]:
-                early = self.work.query(stages[k], task.query_images, task.query_labels)
+                early = self.work.query(stages[k], task.query_x, task.query_y)
                 weighted_query_loss = weighted_query_loss + query_weights[k - 1] * early.loss
                 extra = _scale(early.gradient, query_weights[k - 1])
                 cotangents = {name: value + extra[name] for name, value in cotangents.items()}

@@ -10,16 +10,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from firststep.adaptation import adapt
-from firststep.learner import Learner, Params
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.result import TaskReport, stage_condition_numbers
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 from firststep.task import Task
 
 
 class Unrolled:
-    def __init__(self, learner: Learner, rule: Rule, steps: int, conditioning: Conditioning | None) -> None:
-        self.learner = learner
+    def __init__(
+        self, model: FunctionalModule, rule: Rule, steps: int, conditioning: Conditioning | None
+    ) -> None:
+        self.model = model
         self.rule = rule
         self.steps = steps
         self.conditioning = conditioning
@@ -32,25 +34,23 @@ class Unrolled:
         conditioning = self.conditioning
         with torch.enable_grad():
             trajectory = adapt(
-                self.learner,
+                self.model,
                 self.rule,
-                task.support_images,
-                task.support_labels,
+                task.support_x,
+                task.support_y,
                 steps=self.steps,
                 params=theta,
                 own=mine,
                 subset=conditioning.subset if conditioning else None,
                 create_graph=True,
             )
-            logits = self.learner(trajectory.adapted, task.query_images).logits
-            query_loss = F.cross_entropy(logits, task.query_labels)
+            logits = self.model(trajectory.adapted, task.query_x).logits
+            query_loss = F.cross_entropy(logits, task.query_y)
             weighted_query_loss = query_weights[-1] * query_loss
             for weight, stage in zip(query_weights[:-1], trajectory.params[1:-1], strict=True):
                 if weight:
-                    early = self.learner(stage, task.query_images).logits
-                    weighted_query_loss = weighted_query_loss + weight * F.cross_entropy(
-                        early, task.query_labels
-                    )
+                    early = self.model(stage, task.query_x).logits
+                    weighted_query_loss = weighted_query_loss + weight * F.cross_entropy(early, task.query_y)
             loss: Tensor = weighted_query_loss
             penalty = torch.zeros((), dtype=torch.float64, device=query_loss.device)
             if conditioning:
@@ -64,13 +64,13 @@ class Unrolled:
         report = TaskReport(
             query_loss=query_loss.detach(),
             weighted_query_loss=weighted_query_loss.detach(),
-            query_accuracy=(logits.argmax(-1) == task.query_labels).double().mean(),
+            query_accuracy=(logits.argmax(-1) == task.query_y).double().mean(),
             conditioning=penalty.detach(),
             condition_numbers=stage_condition_numbers(
                 [seen.gram for seen in seen_stages],
                 [seen.features for seen in seen_stages],
                 [seen.logits for seen in seen_stages],
-                task.support_labels,
+                task.support_y,
             ),
             support_losses=_stack([seen.loss.detach() for seen in seen_stages], like=query_loss),
         )

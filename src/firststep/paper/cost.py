@@ -19,7 +19,7 @@ import torch
 
 from firststep.data.registry import entry
 from firststep.evaluation.measure import measure_task
-from firststep.fleet import Job
+from firststep.jobs import Job
 from firststep.metagradient import MetaGradient
 from firststep.task import Task
 from firststep.training import TrainConfig
@@ -75,7 +75,7 @@ def measure(config: TrainConfig) -> Cost:
     params, own = setup.initial()
     task = _task(setup, channels)
     engine = MetaGradient(
-        setup.learner, setup.method.rule, steps=config.steps, conditioning=config.term, engine=config.engine
+        setup.model, setup.method.rule, steps=config.steps, conditioning=config.term, engine=config.engine
     )
     weights = setup.method.query_weights(0, 1, config.steps)
 
@@ -84,7 +84,7 @@ def measure(config: TrainConfig) -> Cost:
 
     def adapt(steps: range, subset: str) -> Callable[[], object]:
         rule = setup.method.rule
-        return lambda: measure_task(setup.learner, rule, params, own, task, steps=steps, subset=subset)
+        return lambda: measure_task(setup.model, rule, params, own, task, steps=steps, subset=subset)
 
     return Cost(
         task=_timed(gradient),

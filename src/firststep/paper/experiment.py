@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from firststep.backbones import BACKBONES
-from firststep.fleet import Test
+from firststep.jobs import Test
 from firststep.training import TrainConfig
 from firststep.training.setup import VALIDATION_SEED
 

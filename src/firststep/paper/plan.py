@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firststep.errors import FirststepError
-from firststep.fleet import Job, Test
-from firststep.fleet.job import ANYWHERE
+from firststep.jobs import Job, Test
+from firststep.jobs.job import ANYWHERE
 from firststep.paper.experiment import Experiment
 from firststep.paper.setting import Setting
 from firststep.training import TrainConfig

@@ -8,7 +8,7 @@ from typing import Any
 
 from firststep.backbones import BACKBONES
 from firststep.errors import unknown
-from firststep.fleet import Test
+from firststep.jobs import Test
 from firststep.paper.changes import SCALES, UNCHANGED, Changes
 from firststep.paper.experiment import PAPER_FILTERS, named_test
 from firststep.training import TrainConfig

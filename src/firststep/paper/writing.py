@@ -14,7 +14,7 @@ from firststep.errors import FirststepError
 from firststep.paper.figures import FIGURES, save
 from firststep.paper.result import Result
 from firststep.paper.table import LEGEND, Table
-from firststep.training.files import write_json, write_text
+from firststep.utils.files import write_json, write_text
 
 FORMAT = "firststep-paper-result-1"
 

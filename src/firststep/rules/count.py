@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from firststep.learner import Learner
+from firststep.network import FunctionalModule
 from firststep.rules.method import Method
 
 
@@ -26,12 +26,12 @@ def count_parameters(method: Method, module: nn.Module) -> ParameterCounts:
 
     The conditioning loss adds nothing to any of it.
     """
-    backbone = _count(Learner(module))
-    learner = Learner(method.prepare(module, None))
-    own = method.rule.init(learner, learner.params())
-    total = _count(learner) + sum(value.numel() for value in own.values())
+    backbone = _count(FunctionalModule(module))
+    model = FunctionalModule(method.prepare(module, None))
+    own = method.rule.init(model, model.params())
+    total = _count(model) + sum(value.numel() for value in own.values())
     return ParameterCounts(backbone, total - backbone)
 
 
-def _count(learner: Learner) -> int:
-    return sum(value.numel() for value in learner.params().values())
+def _count(model: FunctionalModule) -> int:
+    return sum(value.numel() for value in model.params().values())

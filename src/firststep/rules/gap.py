@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.layers import CONVOLUTIONS, layers
 from firststep.rules.rule import Rule, SupportLoss, require_rate
@@ -28,16 +28,16 @@ def gap(rate: float = DEFAULT_RATE) -> Rule:
     """
     require_rate(rate)
 
-    def init(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
+    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
         own = {}
-        for path in layers(learner, params, CONVOLUTIONS):
+        for path in layers(model, params, CONVOLUTIONS):
             weight = params[f"{path}.weight"]
             short_side = min(weight.shape[0], weight[0].numel())
             own[f"m.{path}.weight"] = weight.new_full((short_side,), START)
         if not own:
             raise ValueError(
                 "the method gap is defined for networks with convolutions; "
-                f"{type(learner.module).__name__} has none that learns"
+                f"{type(model.module).__name__} has none that learns"
             )
         return own
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from firststep.learner import Learner
+from firststep.network import FunctionalModule
 
 CONVOLUTIONS: tuple[type[nn.Module], ...] = (_ConvNd,)
 CONVOLUTIONS_2D: tuple[type[nn.Module], ...] = (nn.Conv2d,)
@@ -15,19 +15,19 @@ LINEAR: tuple[type[nn.Module], ...] = (nn.Linear,)
 
 
 def layers(
-    learner: Learner, params: Mapping[str, Tensor], kinds: tuple[type[nn.Module], ...]
+    model: FunctionalModule, params: Mapping[str, Tensor], kinds: tuple[type[nn.Module], ...]
 ) -> Iterator[str]:
     """Paths of the layers of these kinds whose weight is in ``params``, in order of registration."""
-    for path, module in learner.module.named_modules():
+    for path, module in model.module.named_modules():
         if isinstance(module, kinds) and f"{path}.weight" in params:
             yield path
 
 
-def norm_parameters(learner: Learner, params: Mapping[str, Tensor]) -> tuple[str, ...]:
+def norm_parameters(model: FunctionalModule, params: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Names of the scales and shifts of all normalisation layers."""
     return tuple(
         name
-        for path, module in learner.module.named_modules()
+        for path, module in model.module.named_modules()
         if "Norm" in type(module).__name__
         for name in (f"{path}.weight", f"{path}.bias")
         if name in params

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.layers import norm_parameters
 from firststep.rules.rule import Rule, SupportLoss, require_rate
@@ -29,8 +29,8 @@ def maml_plus_plus(rate: float = DEFAULT_RATE, steps: int = 5) -> Rule:
     if steps < 1:
         raise ValueError(f"steps must be at least 1, not {steps}")
 
-    def init(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
-        norms = norm_parameters(learner, params)
+    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
+        norms = norm_parameters(model, params)
         own: Params = {}
         for name, value in params.items():
             if name in norms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.layers import CONVOLUTIONS, LINEAR, layers
 from firststep.rules.rule import Rule, SupportLoss, require_rate
@@ -25,9 +25,9 @@ def meta_curvature(rate: float = DEFAULT_RATE) -> Rule:
     """
     require_rate(rate)
 
-    def init(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
+    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
         own: Params = {}
-        for path in layers(learner, params, CONVOLUTIONS + LINEAR):
+        for path in layers(model, params, CONVOLUTIONS + LINEAR):
             weight = params[f"{path}.weight"]
             own[f"out.{path}"] = _identity(weight, weight.shape[0])
             if weight.dim() > 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.rule import Rule, SupportLoss, require_rate
 
@@ -18,7 +18,7 @@ def meta_sgd(rate: float = DEFAULT_RATE) -> Rule:
     """
     require_rate(rate)
 
-    def init(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
+    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
         return {f"rate.{name}": torch.full_like(value, rate) for name, value in params.items()}
 
     def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:

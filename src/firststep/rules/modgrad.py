@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules.layers import CONVOLUTIONS_2D, layers
 from firststep.rules.rule import Rule, SupportLoss, require_rate
 
@@ -38,10 +38,10 @@ def modgrad(rate: float = DEFAULT_RATE) -> Rule:
     """
     require_rate(rate)
 
-    def init(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
+    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
         source = torch.Generator().manual_seed(0) if generator is None else generator
         own: Params = {}
-        for name in _modulated(learner):
+        for name in _modulated(model):
             for factor, size in _factors(name, params[name]).items():
                 own |= _generator_network(f"{factor}.{name}", size, params[name], source)
         return own
@@ -61,21 +61,21 @@ def modgrad(rate: float = DEFAULT_RATE) -> Rule:
     return Rule(name="modgrad", init=init, update=update, moves=_modulated)
 
 
-def _modulated(learner: Learner) -> tuple[str, ...]:
+def _modulated(model: FunctionalModule) -> tuple[str, ...]:
     """Weights and biases of the last two convolutions, the embedding being the last."""
-    params = dict(learner.module.named_parameters())
-    paths = list(layers(learner, params, CONVOLUTIONS_2D))
+    params = dict(model.module.named_parameters())
+    paths = list(layers(model, params, CONVOLUTIONS_2D))
     if paths:
         # A shortcut's convolution may be registered after the embedding; it does not come after it.
-        embedding = learner.subset("emb")[0].rpartition(".")[0]
+        embedding = model.subset("emb")[0].rpartition(".")[0]
         paths = paths[: paths.index(embedding) + 1] if embedding in paths else paths
     if len(paths) < MODULATED:
         raise ValueError(
             f"the method modgrad is defined for networks with at least {MODULATED} convolutions (nn.Conv2d), "
-            f"whose last {MODULATED} it moves; {type(learner.module).__name__} has {len(paths)}"
+            f"whose last {MODULATED} it moves; {type(model.module).__name__} has {len(paths)}"
         )
     chosen = {f"{path}.{kind}" for path in paths[-MODULATED:] for kind in ("weight", "bias")}
-    return learner.subset(sorted(chosen & params.keys()))
+    return model.subset(sorted(chosen & params.keys()))
 
 
 def _factors(name: str, value: Tensor) -> dict[str, int]:

@@ -11,19 +11,19 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 
 SupportLoss = Callable[[Mapping[str, Tensor]], Tensor]
 """The support loss with these values in place of the parameters of the same names."""
 
 Update = Callable[[Params, Params, Params, SupportLoss], Params]
 
-Moves = str | Iterable[str] | Callable[[Learner], Iterable[str]]
+Moves = str | Iterable[str] | Callable[[FunctionalModule], Iterable[str]]
 
 
 class Init(Protocol):
     def __call__(
-        self, learner: Learner, params: Params, generator: torch.Generator | None = None
+        self, model: FunctionalModule, params: Params, generator: torch.Generator | None = None
     ) -> Params: ...
 
 
@@ -33,25 +33,25 @@ class Rule:
 
     name: str
     init: Init
-    """(learner, its parameters, source of random values) → the rule's own parameters, a flat dict that is
+    """(model, its parameters, source of random values) → the rule's own parameters, a flat dict that is
     meta-learned with θ; empty if there are none. Without a generator, one with seed 0."""
     update: Update
     """(gradient, moving parameters, the rule's own, support loss) → what is added to each moving parameter.
     Pure, and differentiable in the first three; most rules have no use for the loss itself."""
     moves: Moves = "all"
-    """The parameters that the inner loop changes: as :meth:`firststep.Learner.subset` takes them, or a
-    function that names them for a learner."""
+    """What the inner loop changes: as :meth:`FunctionalModule.subset` takes them, or a function
+    that names them for a model."""
     first_order: bool = False
     """Treat the inner gradient as a constant in the meta-gradient."""
     per_step: bool = False
     """Whether every own parameter has a row for each step of the trained horizon; ``update`` sees the row of
     its step alone. Steps beyond the horizon use the last row."""
 
-    def moving(self, learner: Learner) -> tuple[str, ...]:
+    def moving(self, model: FunctionalModule) -> tuple[str, ...]:
         """The names of the parameters that the inner loop changes."""
         if callable(self.moves):
-            return tuple(self.moves(learner))
-        return learner.subset(self.moves)
+            return tuple(self.moves(model))
+        return model.subset(self.moves)
 
     def at_step(self, own: Mapping[str, Tensor], step: int) -> Params:
         """The own parameters as ``update`` sees them at a step, counted from 0; differentiable."""
@@ -70,7 +70,9 @@ def _row(rows: Tensor, step: int) -> int:
     return min(step, len(rows) - 1)
 
 
-def no_parameters(learner: Learner, params: Params, generator: torch.Generator | None = None) -> Params:
+def no_parameters(
+    model: FunctionalModule, params: Params, generator: torch.Generator | None = None
+) -> Params:
     """``init`` of a rule that has no parameters of its own."""
     return {}
 

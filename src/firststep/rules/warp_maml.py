@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from firststep.backbones.warp import WarpedConv
-from firststep.learner import Learner
+from firststep.network import FunctionalModule
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.rule import Rule, descend, no_parameters, require_rate
 
@@ -19,10 +19,10 @@ def warp_maml(rate: float = DEFAULT_RATE) -> Rule:
     return Rule(name="warp-maml", init=no_parameters, update=descend(rate), moves=_all_but_the_warps)
 
 
-def _all_but_the_warps(learner: Learner) -> tuple[str, ...]:
-    if not isinstance(learner.module, WarpedConv):
+def _all_but_the_warps(model: FunctionalModule) -> tuple[str, ...]:
+    if not isinstance(model.module, WarpedConv):
         raise ValueError(
-            "the method warp-maml needs a network with warp layers: build the learner on "
-            f"firststep.backbones.warp(module), not on a {type(learner.module).__name__}"
+            "the method warp-maml needs a network with warp layers: build the model on "
+            f"firststep.backbones.warp(module), not on a {type(model.module).__name__}"
         )
-    return tuple(name for name in learner.subset("all") if not name.startswith("warps."))
+    return tuple(name for name in model.subset("all") if not name.startswith("warps."))

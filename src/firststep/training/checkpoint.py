@@ -17,8 +17,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from firststep.errors import FirststepError
-from firststep.learner import Params
-from firststep.training.files import replacing
+from firststep.network import Params
+from firststep.utils.files import replacing
 
 FORMAT = "firststep-1"
 

@@ -54,7 +54,7 @@ class TrainConfig:
     queries: int = 16
     """Query pictures of each class."""
 
-    # The learner
+    # The model
     backbone: str = "conv4"
     """Network: conv4, conv6, resnet10 or resnet18."""
     filters: int | None = None

@@ -19,7 +19,6 @@ from firststep.evaluation.measure import Measurement, measure_tasks
 from firststep.metagradient import MetaGradient
 from firststep.training.claim import choose_run, claim_folder, refuse_idle_ranks, refuse_other_data
 from firststep.training.config import TrainConfig
-from firststep.training.interrupt import StopRequest, stop_requests
 from firststep.training.metrics import MetricsLog
 from firststep.training.report import BatchReport
 from firststep.training.run import Run
@@ -33,6 +32,7 @@ from firststep.training.setup import (
     validation_episodes,
 )
 from firststep.training.state import State
+from firststep.utils.interrupt import StopRequest, stop_requests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class _Training:
         self.team, self.watch = team, watch
         self.log: MetricsLog | None = None  # the leader's
         self.meta_gradient = MetaGradient(
-            setup.learner,
+            setup.model,
             setup.method.rule,
             steps=self.config.steps,
             conditioning=self.config.term,
@@ -241,7 +241,7 @@ class _Training:
     ) -> Measurement:
         constrained = self.config.subset if self.config.term is not None else "cls"
         mine = measure_tasks(
-            self.setup.learner,
+            self.setup.model,
             self.setup.method.rule,
             self.state.params,
             self.state.own,

@@ -8,8 +8,8 @@ import numpy as np
 from torch import Tensor
 
 from firststep.distributed import Team
-from firststep.learner import Params
 from firststep.metagradient import TaskReport
+from firststep.network import Params
 
 
 @dataclass(frozen=True)

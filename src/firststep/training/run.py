@@ -16,8 +16,8 @@ from firststep.data import Dataset
 from firststep.errors import FirststepError
 from firststep.training.checkpoint import Checkpoint, load_checkpoint
 from firststep.training.config import TrainConfig
-from firststep.training.files import read_json, write_json, write_text
-from firststep.training.origin import origin
+from firststep.utils.files import read_json, write_json, write_text
+from firststep.utils.provenance import provenance
 
 BUILTIN = "builtin:"
 
@@ -104,7 +104,7 @@ class Run:
                 "config": config.to_json(),
                 "data_fingerprint": data.fingerprint,
                 "preprocessing": data.preprocessing.describe(),
-                **origin(config.device),
+                **provenance(config.device),
             },
         )
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firststep.training.files import read_json, write_json
-from firststep.training.origin import hardware
+from firststep.utils.files import read_json, write_json
+from firststep.utils.provenance import hardware
 
 FILE = "sessions.json"
 

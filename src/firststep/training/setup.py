@@ -1,4 +1,4 @@
-"""From a configuration to the things it names: data, learner, rule, device."""
+"""From a configuration to the things it names: data, model, rule, device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firststep.backbones import build_backbone
 from firststep.data import Augmentation, Dataset, Episode, Episodes, open_dataset
 from firststep.data.cache import Progress
 from firststep.errors import FirststepError
-from firststep.learner import Learner, Params
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Method, build_method
 from firststep.task import Task
 from firststep.training.config import TrainConfig
@@ -24,15 +24,15 @@ TEST_SEED = 2_000_003
 @dataclass(frozen=True)
 class Setup:
     config: TrainConfig
-    learner: Learner
+    model: FunctionalModule
     method: Method
     device: torch.device
 
     def initial(self) -> tuple[Params, Params]:
         """θ(0) and the rule's own parameters before any training."""
-        params = {name: value.to(self.device) for name, value in self.learner.params().items()}
+        params = {name: value.to(self.device) for name, value in self.model.params().items()}
         generator = torch.Generator().manual_seed(self.config.seed)
-        own = self.method.rule.init(self.learner, params, generator)
+        own = self.method.rule.init(self.model, params, generator)
         return params, own
 
     def task(self, episode: Episode) -> Task:
@@ -89,12 +89,12 @@ def set_up(
             generator=generator,
         )
         method = build_method(config.method, rate=config.rate, steps=config.steps)
-        learner = Learner(method.prepare(module, generator).to(device))
+        model = FunctionalModule(method.prepare(module, generator).to(device))
         if config.term is not None:
-            learner.subset(config.term.subset)
+            model.subset(config.term.subset)
     except ValueError as error:
         raise FirststepError(str(error)) from None
-    return Setup(config, learner, method, device)
+    return Setup(config, model, method, device)
 
 
 def training_episodes(config: TrainConfig, data: Dataset) -> Episodes:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from firststep.learner import Params
+from firststep.network import Params
 from firststep.training.checkpoint import Checkpoint, check_fits
 from firststep.training.optimiser import optimiser_state, restore_optimiser
 from firststep.training.setup import Setup

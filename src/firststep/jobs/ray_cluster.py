@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from firststep.errors import FirststepError
-from firststep.fleet.ray_notices import dropping_leftovers
+from firststep.jobs.ray_notices import dropping_leftovers
 
 TIME_TO_ANSWER = 10.0  # seconds that an address has
 

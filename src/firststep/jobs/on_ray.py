@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from firststep.allocator import keep_freed_memory
-from firststep.fleet.job import Job, Report, Tell
-from firststep.fleet.needs import Needs, needs
-from firststep.fleet.ray_cluster import connection, import_ray, report_queue
-from firststep.fleet.ray_notices import without_notices
-from firststep.fleet.work import carry_out
+from firststep.jobs.job import Job, Report, Tell
+from firststep.jobs.needs import Needs, needs
+from firststep.jobs.ray_cluster import connection, import_ray, report_queue
+from firststep.jobs.ray_notices import without_notices
+from firststep.jobs.work import carry_out
 
 LISTEN_EVERY = 0.3  # seconds
 TIME_TO_SAVE = 60.0  # seconds that workers have after an interrupt

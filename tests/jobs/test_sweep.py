@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from firststep.cli import main
-from firststep.fleet.capacity import cores
+from firststep.jobs.capacity import cores
 from firststep.training import open_run
 from firststep.training.checkpoint import saved_update
 from runs import TINY_FLAGS

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from firststep import FirststepError
-from firststep.fleet import needs
-from firststep.fleet.capacity import Capacity
+from firststep.jobs import needs
+from firststep.jobs.capacity import Capacity
 from firststep.training import TrainConfig
 from peaks import PEAK
 from runs import TINY

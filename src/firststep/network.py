@@ -1,4 +1,4 @@
-"""Learner: any module that ends in a linear layer, seen as a pure function of its parameters.
+"""FunctionalModule: any module that ends in a linear layer, seen as a pure function of its parameters.
 
 Parameters are a plain dict of tensors that functions take and return; the module itself is never changed.
 """
@@ -24,7 +24,7 @@ class Output(NamedTuple):
     """The classifier's output, [n, classes]."""
 
 
-class Learner:
+class FunctionalModule:
     """Wraps a network whose output is that of an ``nn.Linear``, named by its attribute path.
 
     Args:

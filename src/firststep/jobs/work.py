@@ -17,12 +17,12 @@ from firststep.data import Dataset
 from firststep.errors import FirststepError
 from firststep.evaluation.evaluate import DEFAULT_EPISODES, evaluate
 from firststep.evaluation.trained import load_trained
-from firststep.fleet.job import Job, Report, Tell, Test
+from firststep.jobs.job import Job, Report, Tell, Test
 from firststep.training import train
-from firststep.training.files import write_text
 from firststep.training.loop import Progress
 from firststep.training.run import RunTaken
 from firststep.training.setup import open_data
+from firststep.utils.files import write_text
 
 LOOK_AGAIN = 0.5  # seconds between looks at a lock that another process holds
 REPORT_EVERY = 0.2  # seconds between reports of one worker

@@ -12,8 +12,8 @@ import pytest
 
 from firststep import FirststepError
 from firststep.evaluation.evaluate import load_evaluation
-from firststep.fleet import Job, LocalExecutor, Report, run_fleet
-from firststep.fleet.worker import Worker
+from firststep.jobs import Job, LocalExecutor, Report, run_fleet
+from firststep.jobs.worker import Worker
 from firststep.training import train
 from fleet_planner import jobs_of
 from runs import TINY, same_run, tiny_run

@@ -12,8 +12,8 @@ from multiprocessing import connection, resource_tracker
 from multiprocessing.process import BaseProcess
 
 from firststep.allocator import keep_freed_memory
-from firststep.fleet.job import Job, Report
-from firststep.fleet.work import carry_out
+from firststep.jobs.job import Job, Report
+from firststep.jobs.work import carry_out
 
 
 class Worker:

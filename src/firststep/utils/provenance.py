@@ -11,7 +11,7 @@ import torch
 import firststep
 
 
-def origin(device: str = "auto") -> dict[str, str | None]:
+def provenance(device: str = "auto") -> dict[str, str | None]:
     """What a result's reader must know of the machine and the code."""
     return {
         "firststep": firststep.__version__,

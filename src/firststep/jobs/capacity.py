@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from firststep.fleet.needs import Needs, needs
+from firststep.jobs.needs import Needs, needs
 from firststep.training import TrainConfig
 
 SPARE = 0.9  # of the memory that is free: the rest is for everybody else

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from multiprocessing import connection
 
 from firststep.errors import FirststepError
-from firststep.fleet.capacity import Capacity, Share
-from firststep.fleet.job import Job, Report, Tell
-from firststep.fleet.worker import Worker
+from firststep.jobs.capacity import Capacity, Share
+from firststep.jobs.job import Job, Report, Tell
+from firststep.jobs.worker import Worker
 from firststep.training.run import RunTaken
 
 LOOK_AGAIN = 0.5  # seconds between looks at jobs that another planner has

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from firststep.fleet.job import Job, Tell
-from firststep.fleet.work import carry_out
+from firststep.jobs.job import Job, Tell
+from firststep.jobs.work import carry_out
 
 
 class HereExecutor:

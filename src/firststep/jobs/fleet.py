@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from firststep.errors import FirststepError
-from firststep.fleet.executor import Executor
-from firststep.fleet.job import Job, Report
-from firststep.fleet.local import LocalExecutor
-from firststep.fleet.needs import needs
+from firststep.jobs.executor import Executor
+from firststep.jobs.job import Job, Report
+from firststep.jobs.local import LocalExecutor
+from firststep.jobs.needs import needs
 from firststep.training.loop import Interrupted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from firststep.fleet.job import Job, Tell
+from firststep.jobs.job import Job, Tell
 
 
 class Executor(Protocol):

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from firststep.cli import main
-from firststep.fleet import Job, RayExecutor, Report, Test, run_fleet
-from firststep.fleet.ray_cluster import connection
-from firststep.fleet.ray_notices import RAYS_THREAD, without_notices
+from firststep.jobs import Job, RayExecutor, Report, Test, run_fleet
+from firststep.jobs.ray_cluster import connection
+from firststep.jobs.ray_notices import RAYS_THREAD, without_notices
 from firststep.training import train
 from firststep.training.checkpoint import saved_update
 from firststep.training.loop import Interrupted
