@@ -76,7 +76,7 @@ def work(settings: Settings, result: Path) -> None:
         train(settings.config(), Path(folder) / "run", watch=watch, team=team)
         seconds = statistics.median(b - a for a, b in itertools.pairwise(ends[1:-1]))
         exchange, size = time_exchange(settings.config(), team)
-        if team.leader:
+        if team.is_rank0:
             result.write_text(json.dumps({"update": seconds, "exchange": exchange, "bytes": size}))
 
 

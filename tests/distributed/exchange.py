@@ -39,7 +39,7 @@ def check_non_finite(out: Path) -> None:
             FirststepError, match=r"not finite at update \d+: training episode \d+"
         ) as stopped:
             train(config, out, team=team)
-        assert team.lead(lambda: str(stopped.value)) == str(stopped.value)
+        assert team.on_rank0(lambda: str(stopped.value)) == str(stopped.value)
 
 
 def check_team() -> None:
@@ -54,12 +54,12 @@ def check_team() -> None:
             assert np.isinf(gathered[:, 1]).all()
         assert team.any(me == size - 1)
         assert not team.any(False)
-        assert team.lead(lambda: {"from": me}) == {"from": 0}
-        assert team.every(lambda: me) == me
+        assert team.on_rank0(lambda: {"from": me}) == {"from": 0}
+        assert team.on_all_ranks(lambda: me) == me
         # An error of one is an error of all, and says whose it was.
-        refused(lambda: team.lead(lambda: fail_on(0, me)), "no such file")
-        refused(lambda: team.every(lambda: fail_on(0, me)), "no such file")
-        refused(lambda: team.every(lambda: fail_on(1, me)), "rank 1 on")
+        refused(lambda: team.on_rank0(lambda: fail_on(0, me)), "no such file")
+        refused(lambda: team.on_all_ranks(lambda: fail_on(0, me)), "no such file")
+        refused(lambda: team.on_all_ranks(lambda: fail_on(1, me)), "rank 1 on")
         # Sums have the bits of a sum in order: terms of very different sizes would show another order.
         for terms in (size, 2 * size + 1):
             values = [term(number) for number in range(terms)]
@@ -73,13 +73,13 @@ def check_team() -> None:
                 assert torch.equal(value, expected[name]), name
         # Devices.
         cpu = torch.device("cpu")
-        assert team.place(lambda: cpu) == cpu
+        assert team.device(lambda: cpu) == cpu
         nccl = Ranks(local_rank=me, local_size=size, backend="nccl")
         refused(
-            lambda: nccl.place(lambda: cpu), "--backend nccl exchanges between GPUs, but the device is cpu"
+            lambda: nccl.device(lambda: cpu), "--backend nccl exchanges between GPUs, but the device is cpu"
         )
         mixed = torch.device("meta" if me else "cpu")
-        refused(lambda: team.place(lambda: mixed), "rank 1 would work on meta and rank 0 on cpu")
+        refused(lambda: team.device(lambda: mixed), "rank 1 would work on meta and rank 0 on cpu")
 
 
 def term(number: int) -> dict[str, torch.Tensor]:

@@ -18,13 +18,13 @@ from runs import TINY
 
 def test_a_team_of_one_does_everything_itself() -> None:
     with join() as team:
-        assert team.leader
+        assert team.is_rank0
         assert list(team.share(range(3, 8))) == [3, 4, 5, 6, 7]
         rows = np.arange(6.0).reshape(3, 2)
         assert team.gather(rows, 3) is rows
         assert team.any(True)
         assert not team.any(False)
-        assert team.lead(lambda: "done") == team.every(lambda: "done") == "done"
+        assert team.on_rank0(lambda: "done") == team.on_all_ranks(lambda: "done") == "done"
         total = team.ordered_sum(2)
         total.add({"a": torch.ones(2)})
         total.add({"a": torch.full((2,), 2.0)})

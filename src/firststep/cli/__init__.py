@@ -48,24 +48,24 @@ def main(arguments: list[str] | None = None) -> int:
     except FirststepError as error:
         if debug:
             raise
-        if speaks():
+        if is_rank0():
             print(f"firststep: {error}", file=sys.stderr)
         status = 2
     except KeyboardInterrupt as interrupt:
-        if speaks():
+        if is_rank0():
             print(f"firststep: {interrupt or 'interrupted'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader, say `head`, has gone: nothing is wrong. Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    if status == 2 and not speaks():
-        # torchrun ends all processes as soon as one fails, even before the one that speaks has spoken.
+    if status == 2 and not is_rank0():
+        # torchrun ends all processes as soon as one fails, even before the one that is_rank0 has spoken.
         time.sleep(SILENCE)
     return status
 
 
-def speaks() -> bool:
+def is_rank0() -> bool:
     """Of the processes that torchrun started, one tells what all came to know."""
     return os.environ.get("RANK", "0") == "0"
 
@@ -96,7 +96,7 @@ def _run(arguments: list[str]) -> int:
             module.main(rest)
         else:
             tyro.cli(
-                getattr(module, command), prog=f"firststep {command}", args=rest, console_outputs=speaks()
+                getattr(module, command), prog=f"firststep {command}", args=rest, console_outputs=is_rank0()
             )
     except SystemExit as exit_:  # tyro's way of saying that help was shown (0) or arguments are wrong (2)
         return exit_.code if isinstance(exit_.code, int) else 2

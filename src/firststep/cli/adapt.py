@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.table import Table
 
-from firststep.cli.tables import console
+from firststep.cli.terminal import console
 from firststep.errors import FirststepError
 from firststep.evaluation.classify import Adapted, adapt_to, load_pictures, load_support, picture_files
 from firststep.evaluation.trained import load_trained

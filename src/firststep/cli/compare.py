@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from firststep.cli.evaluate import evaluate_run, file_name
-from firststep.cli.tables import accuracy_table, console
+from firststep.cli.terminal import accuracy_table, console
 from firststep.errors import FirststepError
 from firststep.evaluation.comparison import markdown, table
 from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, Evaluation, load_evaluation

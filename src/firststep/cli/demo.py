@@ -12,7 +12,7 @@ import tyro
 from firststep.cli.compare import write_comparison
 from firststep.cli.evaluate import evaluate_run
 from firststep.cli.progress import progress_bar
-from firststep.cli.tables import accuracy_table, console
+from firststep.cli.terminal import accuracy_table, console
 from firststep.cli.watch import training_view
 from firststep.errors import FirststepError
 from firststep.evaluation.comparison import paired_differences

@@ -10,7 +10,7 @@ import tyro
 from rich.table import Table
 
 from firststep.cli.progress import progress_bar
-from firststep.cli.tables import console
+from firststep.cli.terminal import console
 from firststep.data import Dataset, Episodes, open_dataset
 from firststep.errors import FirststepError
 from firststep.evaluation.diagnosis import SUBSETS, import_module, spectrum_figure

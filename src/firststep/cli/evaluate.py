@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from firststep.cli.progress import progress_bar
-from firststep.cli.tables import console, step_table
+from firststep.cli.terminal import console, step_table
 from firststep.distributed import Team, join
 from firststep.errors import FirststepError
 from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, Evaluation
@@ -70,7 +70,7 @@ def evaluate(
             rate_multiplier=rate_multiplier, episodes=episodes, split=split, ways=ways, shots=shots,
             queries=queries, subset=subset, seed=seed, team=team,
         )  # fmt: skip
-    if not team.leader:
+    if not team.is_rank0:
         return
     screen = console()
     settings = result.settings
@@ -98,16 +98,16 @@ def evaluate_run(
 ) -> tuple[Evaluation, Path]:
     """Test with a progress bar and save; gives the evaluation and the files' common path."""
     ranks = team or Team()
-    on = ranks.place(lambda: choose_device(device or open_run(run).config.device))
-    trained = ranks.every(lambda: load_trained(run, which=which, device=device, on=on))
+    on = ranks.device(lambda: choose_device(device or open_run(run).config.device))
+    trained = ranks.on_all_ranks(lambda: load_trained(run, which=which, device=device, on=on))
     if out is None:
         inside = not run.startswith(BUILTIN)
         out = trained.run.folder / "evaluations" if inside else Path("evaluations") / trained.run.name
     total = options.get("episodes", DEFAULT_EPISODES)
     assert isinstance(total, int)
     mine = len(ranks.share(range(total)))
-    with progress_bar(ranks.leader) as progress:
-        dataset = ranks.every(lambda: data_for(trained, data, data_path, progress))
+    with progress_bar(ranks.is_rank0) as progress:
+        dataset = ranks.on_all_ranks(lambda: data_for(trained, data, data_path, progress))
         refuse_other_data(dataset, ranks)
         done = 0
 
@@ -125,7 +125,7 @@ def evaluate_run(
         except OSError as error:
             raise FirststepError(f"cannot write to {out}: {error.strerror}") from None
 
-    ranks.lead(save)
+    ranks.on_rank0(save)
     return result, path
 
 

@@ -26,7 +26,7 @@ from firststep.cli.paper_options import (
 )
 from firststep.cli.paper_screens import print_plan, print_result
 from firststep.cli.progress import progress_bar
-from firststep.cli.tables import console
+from firststep.cli.terminal import console
 from firststep.errors import FirststepError
 from firststep.jobs import run_fleet
 from firststep.jobs.here import HereExecutor

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from firststep.cli.tables import console
+from firststep.cli.terminal import console
 from firststep.jobs import needs
 from firststep.jobs.capacity import Capacity
 from firststep.paper.cost import Cost

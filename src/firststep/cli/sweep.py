@@ -12,7 +12,7 @@ from rich.table import Table
 
 from firststep.cli.executors import ExecutorName, choose_executor
 from firststep.cli.fleet_view import fleet_view
-from firststep.cli.tables import console
+from firststep.cli.terminal import console
 from firststep.errors import FirststepError
 from firststep.jobs import Executor, Job, run_fleet
 from firststep.jobs.job import ANYWHERE

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from firststep.cli import speaks, sweep
+from firststep.cli import is_rank0, sweep
 from firststep.cli.progress import progress_bar
 from firststep.cli.watch import training_view
 from firststep.distributed import join, launched
@@ -26,7 +26,7 @@ Backend = Literal["auto", "gloo", "nccl"]
 def main(arguments: list[str]) -> None:
     """RECIPE first, if any; its values are the flags' defaults. ``--resume`` takes no configuration."""
     if any(argument.split("=")[0] == "--resume" for argument in arguments):
-        tyro.cli(_resume, prog="firststep train", args=arguments, console_outputs=speaks())
+        tyro.cli(_resume, prog="firststep train", args=arguments, console_outputs=is_rank0())
         return
     chosen = arguments[0] if arguments and not arguments[0].startswith("-") else None
     default = recipe(chosen) if chosen else TrainConfig()
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> None:
         backend: Under torchrun, what the processes speak through; auto fits the device.
     """
     tyro.cli(start, prog=f"firststep train{f' {chosen}' if chosen else ''}", args=rest,
-             config=(tyro.conf.FlagCreatePairsOff,), console_outputs=speaks())  # fmt: skip
+             config=(tyro.conf.FlagCreatePairsOff,), console_outputs=is_rank0())  # fmt: skip
 
 
 def _recipes() -> str:
@@ -93,24 +93,24 @@ def _run(
     updates: int | None = None,
 ) -> None:
     with join(backend) as team, ExitStack() as shown:
-        chosen = config or team.lead(lambda: open_run(resume or Path()).config)
+        chosen = config or team.on_rank0(lambda: open_run(resume or Path()).config)
         refuse_idle_ranks(chosen, team)
-        with progress_bar(team.leader) as progress:
-            data = team.every(lambda: open_data(chosen, progress))
+        with progress_bar(team.is_rank0) as progress:
+            data = team.on_all_ranks(lambda: open_data(chosen, progress))
         where = Run(resume or out or Path())
         watch = None
-        if team.leader:
+        if team.is_rank0:
             view = shown.enter_context(training_view([where.name], chosen.meta_batch))
             watch = partial(view, where.name)
         try:
             run = train(config, out, resume=resume, updates=updates, go_on=launched(), watch=watch,
                         data=data, team=team)  # fmt: skip
         except Interrupted as stop:
-            if team.leader:
+            if team.is_rank0:
                 print(f"firststep: {stop}", file=sys.stderr)
             raise SystemExit(130) from None
         except OSError as error:
             raise FirststepError(f"cannot write to {where.folder}: {error.strerror or error}") from error
-    if team.leader:
+    if team.is_rank0:
         print(f"trained: {run.folder}")
         print(f"test it with: firststep evaluate {run.folder}")

@@ -55,8 +55,8 @@ class Ranks(Team):
             dist.all_reduce(flags, dist.ReduceOp.MAX)
         return bool(flags)
 
-    def lead(self, action: Callable[[], T]) -> T:
-        value, error = _outcome(action) if self.leader else (None, None)
+    def on_rank0(self, action: Callable[[], T]) -> T:
+        value, error = _outcome(action) if self.is_rank0 else (None, None)
         told = [value, None if error is None else str(error)]
         with connected():
             dist.broadcast_object_list(told, src=0)
@@ -66,23 +66,23 @@ class Ranks(Team):
             raise FirststepError(told[1])
         return told[0]  # type: ignore[return-value]
 
-    def every(self, action: Callable[[], T]) -> T:
+    def on_all_ranks(self, action: Callable[[], T]) -> T:
         value: T | None = None
-        for my_turn in (self.leader, not self.leader):
+        for my_turn in (self.is_rank0, not self.is_rank0):
             error: Exception | None = None
             if my_turn:
                 value, error = _outcome(action)
-            who = "" if self.leader else f"rank {self.rank} on {socket.gethostname()}: "
+            who = "" if self.is_rank0 else f"rank {self.rank} on {socket.gethostname()}: "
             errors = self._all(None if error is None else f"{who}{error}")
-            if error is not None and self.leader:
+            if error is not None and self.is_rank0:
                 raise error
             first = next(filter(None, errors), None)
             if first is not None:
                 raise FirststepError(first) from error
         return value  # type: ignore[return-value]
 
-    def place(self, choose: Callable[[], torch.device]) -> torch.device:
-        device = self.every(lambda: self._own_device(choose()))
+    def device(self, choose: Callable[[], torch.device]) -> torch.device:
+        device = self.on_all_ranks(lambda: self._own_device(choose()))
         kinds = self._all(device.type)
         for rank, kind in enumerate(kinds):
             if kind != kinds[0]:

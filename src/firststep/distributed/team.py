@@ -24,7 +24,7 @@ class Team:
         self.rank, self.size = rank, size
 
     @property
-    def leader(self) -> bool:
+    def is_rank0(self) -> bool:
         """The leader alone writes files and talks."""
         return self.rank == 0
 
@@ -44,14 +44,14 @@ class Team:
         """Whether the flag is set on any rank: all learn the same."""
         return flag
 
-    def lead(self, action: Callable[[], T]) -> T:
+    def on_rank0(self, action: Callable[[], T]) -> T:
         """The leader acts and the others wait: all get its result, or all its error."""
         return action()
 
-    def every(self, action: Callable[[], T]) -> T:
+    def on_all_ranks(self, action: Callable[[], T]) -> T:
         """All act, the leader before the others (who find caches made); an error of one is one of all."""
         return action()
 
-    def place(self, choose: Callable[[], torch.device]) -> torch.device:
+    def device(self, choose: Callable[[], torch.device]) -> torch.device:
         """The device of this rank, given the one that the user chose."""
         return choose()

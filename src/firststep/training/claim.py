@@ -71,10 +71,10 @@ def refuse_idle_ranks(config: TrainConfig, team: Team) -> None:
 
 def refuse_other_data(data: Dataset, team: Team) -> None:
     """Hosts may have copies of their own, which must be the same."""
-    leader_has = team.lead(lambda: data.fingerprint)
+    leader_has = team.on_rank0(lambda: data.fingerprint)
 
     def compare() -> None:
         if data.fingerprint != leader_has:
             raise FirststepError(f"{data.name} differs from rank 0's: {data.fingerprint}, not {leader_has}")
 
-    team.every(compare)
+    team.on_all_ranks(compare)

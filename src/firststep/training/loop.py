@@ -86,18 +86,18 @@ def train(
         team: the processes that share the work, all of which call this; default this one alone.
     """
     ranks = team or Team()
-    run, chosen, is_new = ranks.lead(lambda: choose_run(config, out, resume, updates, go_on))
+    run, chosen, is_new = ranks.on_rank0(lambda: choose_run(config, out, resume, updates, go_on))
     refuse_idle_ranks(chosen, ranks)
-    opened = data or ranks.every(lambda: open_data(chosen))
+    opened = data or ranks.on_all_ranks(lambda: open_data(chosen))
     refuse_other_data(opened, ranks)
-    device = ranks.place(lambda: choose_device(chosen.device))
-    setup = ranks.every(
+    device = ranks.device(lambda: choose_device(chosen.device))
+    setup = ranks.on_all_ranks(
         lambda: set_up(chosen, image_size=opened.image_size, channels=opened.channels, device=device)
     )
     episodes = training_episodes(chosen, opened), validation_episodes(chosen, opened)
     with ExitStack() as held:
-        saved = ranks.lead(lambda: claim_folder(run, chosen, opened, is_new, held))
-        if ranks.leader:
+        saved = ranks.on_rank0(lambda: claim_folder(run, chosen, opened, is_new, held))
+        if ranks.is_rank0:
             held.enter_context(timed(run.folder, chosen.device))
         state = State(setup)
         if saved is not None:
@@ -141,7 +141,7 @@ class _Training:
             self.team.any(
                 False
             )  # from here on every rank can be asked to stop, before there is a sign of life
-            self.team.lead(open_log)
+            self.team.on_rank0(open_log)
             self._updates(stop)
 
     def _updates(self, stop: StopRequest) -> None:
@@ -163,7 +163,7 @@ class _Training:
                 )
             # A signal reaches the ranks at different moments: they must agree on the update to stop at.
             if self.team.any(bool(stop)) and self.state.update < total:
-                self.team.lead(self._save_last)
+                self.team.on_rank0(self._save_last)
                 raise Interrupted(
                     f"stopped after update {self.state.update} of {total} and saved; go on with: "
                     f"firststep train --resume {self.run.folder}"
@@ -233,7 +233,7 @@ class _Training:
                 self.state.checkpoint(optimiser=False).save(self.run.checkpoint_path("best"))
             self._save_last()
 
-        self.team.lead(write)
+        self.team.on_rank0(write)
         return validation
 
     def _measure(

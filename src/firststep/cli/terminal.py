@@ -6,13 +6,36 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from firststep.evaluation.comparison import distinct_labels, initial_condition, paired_differences
 from firststep.evaluation.evaluate import Evaluation
+from firststep.utils import table as tables
 
 
 def console() -> Console:
     return Console(highlight=False, soft_wrap=True)
+
+
+def render(table: tables.Table) -> Table:
+    """The table for a terminal. Text is shown as it is: ``[bold]`` in a class name is part of the name."""
+    shown = Table(*map(Text, table.columns), title=Text(table.title) if table.title else None)
+    for number, column in enumerate(shown.columns):
+        column.justify = "left" if number < table.left_aligned else "right"
+    for number, row in enumerate(table.rows):
+        if number and number in table.sections:
+            shown.add_section()
+        shown.add_row(*(Text(cell.text, style="bold" if cell.bold else "") for cell in row))
+    return shown
+
+
+def print_wide(table: tables.Table) -> None:
+    """Numbers are never cut: on a narrow terminal lines are longer than it is."""
+    shown = render(table)
+    for column in shown.columns:
+        column.no_wrap = True
+    needed = Console(width=10_000).measure(shown).maximum
+    Console(highlight=False, soft_wrap=True, width=max(needed, console().width)).print(shown)
 
 
 def accuracy_table(evaluations: Sequence[Evaluation]) -> Table:
