@@ -5,12 +5,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 # One thread a test process: the processes share the cores, and threads would only fight over them.
-ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
-.PHONY: help setup demo test bench lint types pytest clean
+OLDEST := .venv-oldest
+
+.PHONY: help setup demo test test-fast test-oldest bench lint types pytest clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 # The environment is rebuilt only when the declared dependencies change.
 $(READY): pyproject.toml constraints.txt
@@ -22,10 +24,20 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY)  ## create the virtual environment in .venv
 
-demo: $(READY)  ## meta-train with and without conditioning on glyphs, ending in a table and a picture
+demo: $(READY)  ## meta-train with and without conditioning on glyphs, ending in a table and a figure
 	@$(BIN)/firststep demo
 
-test: lint types pytest  ## lint, type-check and run the tests
+test: lint types pytest  ## lint, type-check and run all tests
+
+test-fast: lint types  ## the same without the tests marked slow
+	@$(PYTEST) -m 'not slow'
+
+test-oldest:  ## the library's own tests on the lowest torch that we declare (downloads several GB on Linux)
+	@$(PYTHON) -m venv --clear $(OLDEST)
+	@$(OLDEST)/bin/pip install --quiet torch==2.6.0 'numpy<2.3' pytest pytest-xdist pytest-timeout hypothesis -e .
+	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -n auto -o addopts=--import-mode=importlib \
+	    tests/test_network.py tests/test_task.py tests/adaptation tests/conditioning tests/metagradient tests/rules \
+	    tests/backbones tests/test_meta_learner.py
 
 bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md (most of an hour, idle machine)
 	@$(BIN)/python benchmarks/run.py
@@ -33,12 +45,14 @@ bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md
 lint: $(READY)
 	@$(BIN)/ruff check src tests examples benchmarks
 	@$(BIN)/ruff format --check --quiet src tests examples benchmarks
+	@$(BIN)/codespell src tests examples benchmarks docs *.md
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 types: $(READY)
 	@$(BIN)/mypy
 
 pytest: $(READY)
-	@$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto
+	@$(PYTEST)
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(OLDEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -11,14 +11,13 @@ from torch.nn import functional as F
 
 from firststep import (
     Conditioning,
-    FunctionalModule,
-    MetaGradient,
     Task,
     build_backbone,
     cross_entropy_residuals,
     log_eigenvalue_variance,
     maml,
 )
+from firststep.functional import FunctionalModule, MetaGradient
 
 RATE = 0.01
 Gradient = dict[str, Tensor]
@@ -33,8 +32,8 @@ NETWORKS: dict[str, tuple[str, dict[str, int], int, int]] = {
 }
 
 
-def learner_and_task(network: str) -> tuple[FunctionalModule, Task]:
-    """5-way 5-shot with 16 queries a class, of noise: time does not depend on what pictures show."""
+def model_and_task(network: str) -> tuple[FunctionalModule, Task]:
+    """5-way 5-shot with 16 queries a class, of noise: time does not depend on what images show."""
     name, options, size, channels = NETWORKS[network]
     model = FunctionalModule(build_backbone(name, image_size=size, channels=channels, **options))
     source = torch.Generator().manual_seed(0)
@@ -49,7 +48,7 @@ def learner_and_task(network: str) -> tuple[FunctionalModule, Task]:
 
 def in_float64(network: str, steps: int, subset: str | None = None, compile: bool = False) -> Compute:
     """The reference where float32 is too coarse to compare; step by step, for its memory."""
-    model, task = learner_and_task(network)
+    model, task = model_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
     model.module.double()
     task = Task(task.support_x.double(), task.support_y, task.query_x.double(), task.query_y)
@@ -60,7 +59,7 @@ def in_float64(network: str, steps: int, subset: str | None = None, compile: boo
 
 
 def firststep(network: str, steps: int, subset: str | None = None, **options: bool | int) -> Compute:
-    model, task = learner_and_task(network)
+    model, task = model_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
     compute = MetaGradient(model, maml(RATE), steps=steps, conditioning=conditioning, **options)  # type: ignore[arg-type]
     params = model.params()
@@ -69,12 +68,12 @@ def firststep(network: str, steps: int, subset: str | None = None, **options: bo
 
 def plain(network: str, steps: int, subset: str | None = None) -> Compute:
     """One autograd graph, as one would write it first; conditioning by a loop over the samples."""
-    model, task = learner_and_task(network)
+    model, task = model_and_task(network)
     module, start = model.module, model.params()
     psi = model.subset(subset) if subset else ()
 
     def compute() -> Gradient:
-        theta = {name: value.clone().requires_grad_() for name, value in start.items()}
+        theta = {name: value.detach().clone().requires_grad_() for name, value in start.items()}
         initial = list(theta.values())
         penalty = torch.zeros((), dtype=torch.float64)
         for _ in range(steps):
@@ -99,7 +98,7 @@ def with_higher(network: str, steps: int) -> Compute:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import higher
-    model, task = learner_and_task(network)
+    model, task = model_and_task(network)
     module = model.module
     optimiser = torch.optim.SGD(module.parameters(), lr=RATE)
 
@@ -118,12 +117,12 @@ def with_torchopt(network: str, steps: int) -> Compute:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import torchopt
-    model, task = learner_and_task(network)
+    model, task = model_and_task(network)
     module, start = model.module, model.params()
     optimiser = torchopt.sgd(lr=RATE)
 
     def compute() -> Gradient:
-        theta = {name: value.clone().requires_grad_() for name, value in start.items()}
+        theta = {name: value.detach().clone().requires_grad_() for name, value in start.items()}
         initial = list(theta.values())
         state = optimiser.init(theta)
         for _ in range(steps):

@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/data_throughput.py
 
-The data room must never be what a training run waits for: the goal is 20 episodes an inner step,
-both on one thread. Episodes are 5-way 5-shot with 16 queries; the inner step is one gradient step of
-a Conv4-32 on the support set. glyphs are the real dataset; the 84 px pictures are noise in a memory
-map, for time does not depend on what they show.
+A training run must never wait for its data: the goal is 20 episodes in the time of an inner step, both on
+one thread. Episodes are 5-way 5-shot with 16 queries; the inner step is one gradient step of
+a Conv4-32 on the support set. glyphs are the real dataset; the 84 px images are noise in a memory
+map, because the time does not depend on their content.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
 
 from firststep.adaptation import inner_step
 from firststep.backbones import build_backbone
+from firststep.cli.terminal import print_wide
 from firststep.data import Episodes, Preprocessing, Split, open_dataset
 from firststep.network import FunctionalModule
 from firststep.rules import maml
+from firststep.utils.table import Table
 
 GOAL = 20
 
 
 def seconds(action: Callable[[int], object], least: float = 0.2, rounds: int = 7) -> float:
-    """The best of several rounds: what other programs steal only ever makes it slower."""
+    """The best of several rounds: other programs can only make it slower."""
     action(0)
     start, count = time.perf_counter(), 0
     while time.perf_counter() - start < least:
@@ -46,7 +46,7 @@ def seconds(action: Callable[[int], object], least: float = 0.2, rounds: int = 7
 
 
 def noise(folder: Path, size: int) -> Split:
-    """64 classes, as miniImageNet has, of 100 pictures."""
+    """64 classes, as miniImageNet has, of 100 images."""
     recipe = Preprocessing(image_size=size)
     images = np.memmap(folder / "noise.u8", np.uint8, "w+", shape=(64 * 100, size, size, 3))
     images[:] = np.random.default_rng(0).integers(0, 256, (1, size, size, 3), dtype=np.uint8)
@@ -70,7 +70,7 @@ def compare(split: Split) -> tuple[float, float]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    table = Table("data", "episode, ms", "inner step, ms", "episodes a step", f"at least {GOAL}")
+    table = Table(["data", "episode, ms", "inner step, ms", "episodes a step", f"at least {GOAL}"])
     with tempfile.TemporaryDirectory() as folder:
         for name, split in (
             ("glyphs, 32 px grey", open_dataset("glyphs").split("train")),
@@ -79,7 +79,7 @@ def main() -> None:
             episode, step = compare(split)
             enough = "yes" if step >= GOAL * episode else "NO"
             table.add_row(name, f"{1e3 * episode:.3f}", f"{1e3 * step:.2f}", f"{step / episode:.0f}", enough)
-    Console(width=100).print(table)
+    print_wide(table)
 
 
 if __name__ == "__main__":

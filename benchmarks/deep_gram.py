@@ -1,4 +1,4 @@
-"""ResNet18's Gram matrix of *all* parameters on 25 pictures of 84 px, and its gradient, in bounded memory.
+"""ResNet18's Gram matrix of *all* parameters on 25 images of 84 px, and its gradient, in bounded memory.
 
 J has 25 rows and 11 million columns: 1.1 GB in float32, and its graph, as one would write it first, is many
 times that. Here rows and layers are taken in chunks within ``memory``. Prints seconds and the peak of the

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from firststep.evaluation.evaluate import evaluate
-from firststep.evaluation.trained import data_for, load_trained
+from firststep.training import data_for, load_trained
 
 EPISODES = {5: 40, 100: 4}
 
@@ -16,9 +15,9 @@ def main() -> dict[int, float]:
     data = data_for(trained)
     found = {}
     for steps, episodes in EPISODES.items():
-        evaluate(trained, data, steps=(steps,), episodes=2)
+        trained.evaluate(data, steps=(steps,), episodes=2)
         start = time.perf_counter()
-        evaluate(trained, data, steps=(steps,), episodes=episodes)
+        trained.evaluate(data, steps=(steps,), episodes=episodes)
         found[steps] = episodes / (time.perf_counter() - start)
     return found
 

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from contenders import learner_and_task
+from contenders import model_and_task
 
 STEP, QUERY = 9, 3
 
 
 def convolutions(network: str, images: Tensor) -> list[tuple[nn.Conv2d, tuple[int, ...], int]]:
     """Each convolution of the network with the shape it is given and its floating-point operations."""
-    model, _ = learner_and_task(network)
+    model, _ = model_and_task(network)
     found: list[tuple[nn.Conv2d, tuple[int, ...], int]] = []
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -51,7 +51,7 @@ def peak(network: str, images: Tensor, seconds: float = 1.0) -> float:
 
 def floor(network: str, steps: int) -> tuple[float, float]:
     """Seconds of the floor, and the operations a second that it rests on."""
-    _, task = learner_and_task(network)
+    _, task = model_and_task(network)
     support = sum(operations for *_, operations in convolutions(network, task.support_x))
     query = sum(operations for *_, operations in convolutions(network, task.query_x))
     speed = peak(network, task.support_x)

@@ -93,7 +93,7 @@ def others() -> str:
     gram = json.loads(script("deep_gram.py"))
     episodes = json.loads(script("evaluation_throughput.py"))
     return (
-        "\n## The Gram matrix of all 11 million parameters of ResNet18\n\n25 pictures of 84 px, within "
+        "\n## The Gram matrix of all 11 million parameters of ResNet18\n\n25 images of 84 px, within "
         f"{gram['memory']} MiB for J's columns and as much for its rows' cotangents: {gram['gram']:.1f} s, "
         f"with its gradient {gram['with gradient']:.1f} s, at a peak "
         f"{gram['peak above one backward pass']:.0f} MB above "

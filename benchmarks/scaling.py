@@ -4,8 +4,8 @@
 
 Real launches of torchrun train Conv4-64 on glyphs at 32 px (5-way 5-shot, 16 queries, 5 steps, conditioned, 4
 tasks a meta-batch) and time the meta-updates; launches take turns, and the fastest round of each counts,
-because what other programs steal only makes it slower. Run it on an idle machine. The goal is 1.85 times the
-speed with two processes. The model of what comes beyond is in scaling_model.py.
+because other programs can only make it slower. Run it on an idle machine. The goal is 1.85 times the
+speed with two processes. The model for more processes is in scaling_model.py.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ import torch
 import tyro
 
 from firststep.distributed import Team, join, launched
-from firststep.training import TrainConfig, train
-from firststep.training.loop import Progress
-from firststep.training.setup import set_up
-from firststep.training.state import State
+from firststep.training import TrainConfig, TrainingProgress, build_meta_learner, train
 from scaling_model import bytes_sent, model_markdown
 
 GOAL = 1.85
@@ -66,14 +63,14 @@ class Settings:
 
 
 def work(settings: Settings, result: Path) -> None:
-    """What each process of a launch does; the first writes the times."""
+    """What each process of a launch does; rank 0 writes the times."""
     ends: list[float] = []
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: TrainingProgress) -> None:
         ends.append(time.perf_counter())
 
     with join() as team, tempfile.TemporaryDirectory() as folder:
-        train(settings.config(), Path(folder) / "run", watch=watch, team=team)
+        train(settings.config(), Path(folder) / "run", on_update=watch, team=team)
         seconds = statistics.median(b - a for a, b in itertools.pairwise(ends[1:-1]))
         exchange, size = time_exchange(settings.config(), team)
         if team.is_rank0:
@@ -81,9 +78,9 @@ def work(settings: Settings, result: Path) -> None:
 
 
 def time_exchange(config: TrainConfig, team: Team) -> tuple[float, int]:
-    """Seconds of a meta-update's exchange alone, with nothing to hide behind, and bytes of the parameters."""
-    state = State(set_up(config, image_size=config.image_size or 32, channels=1))
-    gradients = {name: torch.ones_like(value) for name, value in state.named.items()}
+    """Seconds of a meta-update's exchange alone, overlapped by nothing, and bytes of the parameters."""
+    meta = build_meta_learner(config, image_size=config.image_size or 32, channels=1)
+    gradients = {name: torch.ones_like(value) for name, value in meta.named_parameters()}
     times = []
     for _ in range(20):
         start = time.perf_counter()
@@ -110,7 +107,7 @@ def fastest(runs: list[dict[str, float]]) -> dict[str, float]:
 
 
 def compare(settings: Settings) -> str:
-    """Launch, and put what came out in Markdown."""
+    """Launch both kinds; the result in Markdown."""
     counts = (1, settings.processes)
     runs: dict[int, list[dict[str, float]]] = {count: [] for count in counts}
     for _ in range(settings.rounds):
@@ -135,7 +132,7 @@ def compare(settings: Settings) -> str:
         "",
         f"{settings.processes} processes are {speedup:.2f} times as fast as one: efficiency "
         f"{100 * speedup / settings.processes:.0f} %. Each sends {sent / 1e3:,.0f} kB a meta-update "
-        f"({several['bytes'] / 1e3:,.0f} kB of parameters); an exchange with nothing to hide behind takes "
+        f"({several['bytes'] / 1e3:,.0f} kB of parameters); an exchange that nothing overlaps takes "
         f"{1e3 * several['exchange']:.1f} ms, {100 * several['exchange'] / several['update']:.1f} % of an "
         "update.",
     ]

@@ -1,14 +1,14 @@
-"""A model, not a measurement: where one run stops scaling, from arithmetic and stated assumptions.
+"""A model, not a measurement: where one run stops scaling, computed from stated assumptions.
 
-Time of a meta-update of B tasks on N workers, m = ceil(B/N) tasks each (docs/scaling.md tells the exchange):
+Time of a meta-update of B tasks on N workers, m = ceil(B/N) tasks each (exchange: docs/scaling.md):
 
-    task(F)  = 1365 F / speed                    F: FLOP of one picture forward
+    task(F)  = 1365 F / speed                    F: FLOP of one image forward
     x        = (N-1)/N · P / bandwidth + (N-1) · latency     one half of a ring all-reduce of P bytes
     T(N)     = task + (m-1) · max(task, x) + 2x
 
 1365 is the forward-equivalents of a 5-way 5-shot task with 16 queries and 5 inner steps: 9 for each of 25
-support pictures at each inner step (forward, backward, recomputation, second derivatives), 3 for each of the
-80 query pictures. The exchange of a task hides behind the next task, so only the last one and the final
+support images at each inner step (forward, backward, recomputation, second derivatives), 3 for each of the
+80 query images. The exchange of a task overlaps with the next task, so only the last one and the final
 gathering are waited for. Not modelled: that all wait for the slowest worker, traffic of others, validation.
 """
 
@@ -27,11 +27,11 @@ class Network:
     name: str
     parameters: int
     flop: float
-    """Of one picture forward, a multiply-add counted as two."""
+    """Of one image forward, a multiply-add counted as two."""
 
 
 @dataclass(frozen=True)
-class Worker:
+class Host:
     name: str
     speed: float
     """FLOP/s that training sustains, everything included."""
@@ -47,8 +47,8 @@ NETWORKS = (
 )
 # Two AVX2 cores take 5.4 s for a task of Conv4-64 at 84 px: 50 GFLOP/s. The GPU's figure is assumed.
 HOSTS = (
-    Worker("2 CPU cores, 10 Gbit/s, 50 µs", 50e9, 10e9 / 8, 50e-6),
-    Worker("1 GPU at 5 TFLOP/s, 100 Gbit/s, 10 µs", 5e12, 100e9 / 8, 10e-6),
+    Host("2 CPU cores, 10 Gbit/s, 50 µs", 50e9, 10e9 / 8, 50e-6),
+    Host("1 GPU at 5 TFLOP/s, 100 Gbit/s, 10 µs", 5e12, 100e9 / 8, 10e-6),
 )
 
 
@@ -58,11 +58,11 @@ def bytes_sent(parameter_bytes: float, tasks: int, workers: int) -> float:
     return (each + 1) * (workers - 1) / workers * parameter_bytes
 
 
-def task_seconds(network: Network, worker: Worker) -> float:
+def task_seconds(network: Network, worker: Host) -> float:
     return FORWARDS_OF_A_TASK * network.flop / worker.speed
 
 
-def update_seconds(network: Network, worker: Worker, tasks: int, workers: int) -> float:
+def update_seconds(network: Network, worker: Host, tasks: int, workers: int) -> float:
     task = task_seconds(network, worker)
     if workers == 1:
         return tasks * task

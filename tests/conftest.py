@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
+import sys
+from collections.abc import Iterator
 
 import pytest
 import torch
 from hypothesis import settings
+
+from firststep.utils.registry import Registry
 
 # No deadline: the cores are shared with other test processes, and a slow moment is not a failure.
 settings.register_profile("firststep", deadline=None, derandomize=True, max_examples=30)
@@ -20,3 +25,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(1234)
+
+
+@pytest.fixture
+def clean_registries() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    for room in ("data", "evaluation", "paper"):  # theirs are not loaded by `import firststep`
+        importlib.import_module(f"firststep.{room}")
+    before = {id(registry): set(registry) for registry in _registries()}
+    yield
+    for registry in _registries():
+        for name in set(registry) - before[id(registry)]:
+            registry.unregister(name)
+
+
+def _registries() -> list[Registry[object]]:
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "firststep"]
+    found = [value for module in modules for value in vars(module).values() if isinstance(value, Registry)]
+    return list({id(registry): registry for registry in found}.values())

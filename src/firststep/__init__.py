@@ -1,13 +1,14 @@
 """firststep: few-shot learners that are good from the first gradient step.
 
-The conditioning loss and the condition number for your own training loop, exact second-order meta-gradients
-in memory that does not grow with the number of inner steps, and the networks and update rules of the field.
-Importing this needs torch alone; data, training and the command line live in submodules.
+:class:`MetaLearner` meta-learns any network, with exact second-order gradients from ``loss.backward()``. The
+conditioning loss and the condition number are plain functions for training loops of your own, and
+:mod:`firststep.functional` has the layer beneath, in which parameters are dicts of tensors. Importing this
+needs torch, numpy and safetensors; data, training and the command line live in submodules.
 """
 
-from firststep.adaptation import Trajectory, adapt, inner_step, support_gram
+from firststep import functional
 from firststep.allocator import keep_freed_memory
-from firststep.backbones import BACKBONES, build_backbone
+from firststep.backbones import BACKBONES, Backbone, build_backbone, warp
 from firststep.conditioning import (
     classifier_gram,
     condition_number,
@@ -21,16 +22,14 @@ from firststep.conditioning import (
     residuals,
 )
 from firststep.errors import FirststepError
-from firststep.metagradient import Conditioning, MetaGradient, meta_gradient
-from firststep.network import FunctionalModule
+from firststep.meta_learner import MetaLearner
+from firststep.metagradient import CONDITIONING_LOSSES, Conditioning
+from firststep.methods import METHODS, Method, build_method
 from firststep.rules import (
-    METHODS,
-    Method,
     Rule,
     anil,
     annealed_query_weights,
     boil,
-    build_method,
     fomaml,
     gap,
     maml,
@@ -46,17 +45,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BACKBONES",
+    "CONDITIONING_LOSSES",
     "METHODS",
+    "Backbone",
     "Conditioning",
     "FirststepError",
-    "FunctionalModule",
-    "MetaGradient",
+    "MetaLearner",
     "Method",
     "Rule",
     "Task",
-    "Trajectory",
     "__version__",
-    "adapt",
     "anil",
     "annealed_query_weights",
     "boil",
@@ -68,8 +66,8 @@ __all__ = [
     "cross_entropy_residuals",
     "eigenvalues",
     "fomaml",
+    "functional",
     "gap",
-    "inner_step",
     "jacobian_gram",
     "keep_freed_memory",
     "log_condition_number",
@@ -77,11 +75,10 @@ __all__ = [
     "maml",
     "maml_plus_plus",
     "meta_curvature",
-    "meta_gradient",
     "meta_sgd",
     "modgrad",
     "numerical_rank",
     "residuals",
-    "support_gram",
+    "warp",
     "warp_maml",
 ]

@@ -2,35 +2,26 @@
 
 The C library of most Linux systems (glibc) asks the kernel for every large tensor and gives it back when it
 is freed; the next one is then filled with fresh zeroed pages, one page fault after the other. A meta-gradient
-allocates the same sizes again and again, so while one is computed freed memory is kept: faster, at a peak
-that is higher by what lies in the gaps. A training process of our own is told so for good; somebody else's
-process gets its usual settings back after every meta-gradient.
+allocates the same sizes again and again, so it is faster in a process that keeps freed memory, at a peak that
+is higher by the gaps between tensors. It is a setting of the whole process: the commands switch it on, and a
+program of your own may.
 
-Large pages (2 MiB) are asked for too in our own processes, where the kernel gives them to those who ask:
-fewer page faults, and fewer pages for the processor to look up. torch reads its setting at its first large
-tensor.
+Large pages (2 MiB) are asked for too, where the kernel gives them to those who ask: fewer page faults, and
+fewer pages for the processor to look up. torch reads its setting at its first large tensor.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Lock
+from collections.abc import Callable
 
 # Of mallopt(3)
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -2, -3, -4
-_NEVER_MIND = 2**31 - 1  # bytes that may lie unused at the end; the largest value it takes
-_AT_ONCE = 2**26  # bytes by which memory grows
-_KEPT = ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER_MIND), (_TOP_PAD, _AT_ONCE))
-# What glibc's own thresholds come to in a process that has freed a tensor of 32 MiB or more: they grow up to
-# there by themselves, until one of them is set by hand.
-_USUAL = (
-    (_MMAP_MAX, 2**16),
-    (_MMAP_THRESHOLD, 2**25),
-    (_TRIM_THRESHOLD, 2**26),
-    (_TOP_PAD, 2**17),
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
+_SETTINGS = (
+    (_MMAP_MAX, 0),
+    (_TRIM_THRESHOLD, 2**31 - 1),  # bytes that may lie unused at the end; the largest value it takes
+    (_TOP_PAD, 2**26),  # bytes by which memory grows
 )
 
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"  # torch's own variable; a value that is set already stays
@@ -47,55 +38,16 @@ def keep_freed_memory() -> bool:
     if mallopt is None:
         return False
     os.environ.setdefault(LARGE_PAGES, "1")
-    with _scopes.lock:
-        _scopes.for_good = True
-        return _set(mallopt, _KEPT)
+    return all(mallopt(name, value) == 1 for name, value in _SETTINGS)
 
 
-@contextmanager
-def freed_memory_kept() -> Iterator[None]:
-    """Inside; after the last of several (also in other threads) the usual settings hold again.
-
-    What was kept then serves the process's next tensors or goes back to the system as they are freed.
-    """
-    mallopt = _mallopt()
-    with _scopes.lock:
-        _scopes.open += 1
-        if mallopt and _scopes.open == 1 and not _scopes.for_good:
-            _set(mallopt, _KEPT)
-    try:
-        yield
-    finally:
-        with _scopes.lock:
-            _scopes.open -= 1
-            if mallopt and _scopes.open == 0 and not _scopes.for_good:
-                _set(mallopt, _USUAL)
-
-
-class _Scopes:
-    """Who wants freed memory kept at the moment: the setting is the whole process's."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.open = 0
-        self.for_good = False
-
-
-_scopes = _Scopes()
-Mallopt = Callable[[int, int], int]
-
-
-def _mallopt() -> Mallopt | None:
+def _mallopt() -> Callable[[int, int], int] | None:
     """None where there is no such function, or the user has made settings."""
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     if "glibc.malloc" in tunables or any(name.startswith(FIXED_BY_USER) for name in os.environ):
         return None
     try:
-        function: Mallopt = ctypes.CDLL(None).mallopt
+        function: Callable[[int, int], int] = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library
         return None
     return function
-
-
-def _set(mallopt: Mallopt, settings: tuple[tuple[int, int], ...]) -> bool:
-    return all(mallopt(name, value) == 1 for name, value in settings)

@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+Inputs = Tensor | tuple[Any, ...] | Mapping[str, Any]
+"""A batch for a network: a tensor, or the tensors of its positional (tuple) or keyword (dict) arguments."""
+
+
+def map_inputs(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
+    """The same inputs with a function applied to each of their tensors; other entries stay."""
+
+    def apply(part: Any) -> Any:
+        return function(part) if isinstance(part, Tensor) else part
+
+    if isinstance(inputs, tuple):
+        return tuple(apply(part) for part in inputs)
+    if isinstance(inputs, Mapping):
+        return {name: apply(part) for name, part in inputs.items()}
+    return function(inputs)
+
 
 class Task(NamedTuple):
-    """A support set to adapt on and a query set to be judged by; labels are 0..ways-1."""
+    """A support set to adapt to and a query set to test on; labels are 0..ways-1."""
 
-    support_x: Tensor
+    support_x: Inputs
     support_y: Tensor
-    query_x: Tensor
+    query_x: Inputs
     query_y: Tensor
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Task:
-        """The same task on another device, or with images of another floating-point type."""
+        """The same task on another device, or with floating-point inputs of another type."""
+
+        def moved(part: Tensor) -> Tensor:
+            return part.to(device=device, dtype=dtype if part.is_floating_point() else None)
+
         return Task(
-            self.support_x.to(device=device, dtype=dtype),
+            map_inputs(moved, self.support_x),
             self.support_y.to(device=device),
-            self.query_x.to(device=device, dtype=dtype),
+            map_inputs(moved, self.query_x),
             self.query_y.to(device=device),
         )
+
+
+def as_task(task: Task | tuple[Any, ...]) -> Task:
+    """A task from a Task or a plain tuple ``(support_x, support_y, query_x, query_y)``."""
+    if not isinstance(task, tuple) or len(task) != 4:
+        what = f"a tuple of {len(task)}" if isinstance(task, tuple) else f"a {type(task).__name__}"
+        raise ValueError(
+            f"a task is a Task or a tuple (support_x, support_y, query_x, query_y), not {what}; "
+            "tasks is a sequence of them"
+        )
+    support_x, support_y, query_x, query_y = task
+    found = Task(_plain(support_x), support_y, _plain(query_x), query_y)
+    for name in ("support_x", "query_x"):
+        inputs = getattr(found, name)
+        if not isinstance(inputs, Tensor | tuple | Mapping):
+            raise ValueError(
+                f"{name} must be a tensor, or a tuple or dict of them, not {type(inputs).__name__}"
+            )
+    for name in ("support_y", "query_y"):
+        labels = getattr(found, name)
+        if not isinstance(labels, Tensor) or labels.dim() != 1 or labels.is_floating_point():
+            raise ValueError(f"{name} must be a tensor of integers, one label per sample")
+    return found
+
+
+def _plain(inputs: Any) -> Any:
+    """Other mappings, such as a tokenizer's, as a dict."""
+    return dict(inputs) if isinstance(inputs, Mapping) else inputs

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from firststep import BACKBONES, FunctionalModule, build_backbone
+from firststep import BACKBONES, build_backbone
 from firststep.backbones import BatchStatisticsNorm
+from firststep.functional import FunctionalModule
 from networks import generator
 
 # Trainable parameters, 5-way, RGB: Conv at 84 px (the paper's table), ResNet at any size.
@@ -44,6 +45,19 @@ def test_any_size_channels_and_ways(name: str, size: int, channels: int, ways: i
     torch.testing.assert_close(logits, network.classifier(features))  # type: ignore[operator]
     for subset in ("cls", "emb", "ebn"):
         assert FunctionalModule(network).subset(subset)
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("extra", [0, 21])
+def test_facts_are_those_of_the_network(name: str, extra: int) -> None:
+    backbone = BACKBONES[name]
+    size = backbone.smallest_image + extra
+    for filters in (5, None) if backbone.has_filters else (None,):
+        network = build_backbone(name, image_size=size, filters=filters)
+        assert network.classifier.in_features == backbone.features(size, filters)  # type: ignore[union-attr]
+    assert backbone.title.lower() == name
+    with pytest.raises(ValueError, match=f"image_size must be at least {backbone.smallest_image}"):
+        build_backbone(name, image_size=backbone.smallest_image - 1)
 
 
 @pytest.mark.parametrize("name", BACKBONES)
@@ -97,7 +111,7 @@ def test_initial_spread_of_convolutions() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "conv5"}, "unknown backbone 'conv5'; there are conv4, conv6"),
+        ({"name": "conv5"}, "unknown backbone 'conv5'; did you mean conv"),
         ({"name": "conv4", "image_size": 15}, "image_size must be at least 16"),
         ({"name": "resnet10", "filters": 64}, "filters cannot be chosen for resnet10"),
         ({"name": "resnet18", "image_size": 31}, "image_size must be at least 32"),

@@ -99,7 +99,7 @@ def test_rows_at_once_are_rows_one_by_one() -> None:
 
 
 def test_a_backward_pass_keeps_no_more_than_the_pictures() -> None:
-    """One tensor of the pictures' size for the way back, and numbers per channel."""
+    """One tensor of the images' size for the way back, and numbers per channel."""
     saved: list[int] = []
     norm = BatchStatisticsNorm(4)
     images = torch.randn(5, 4, 8, 8, generator=generator(4), requires_grad=True)

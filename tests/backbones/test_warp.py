@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from firststep import FunctionalModule, build_backbone
+from firststep import build_backbone
 from firststep.backbones import warp
+from firststep.functional import FunctionalModule
 from networks import generator
 
 

@@ -36,13 +36,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def pictures(folder: Path, classes: int = 5, each: int = 2, seed: int = 0) -> Path:
+def image_folders(folder: Path, classes: int = 5, each: int = 2, seed: int = 0) -> Path:
     rng = np.random.default_rng(seed)
     for number in range(classes):
         (folder / f"class{number}").mkdir(parents=True)
-        for picture in range(each):
+        for index in range(each):
             pixels = rng.integers(0, 255, (20 + number, 24, 3), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / f"class{number}" / f"{picture}.png")
+            Image.fromarray(pixels).save(folder / f"class{number}" / f"{index}.png")
     return folder
 
 
@@ -56,6 +56,7 @@ def test_help_reads_well_and_exits_with_0(command: str | None, capsys: Captured)
         assert "--gamma" in shown
 
 
+@pytest.mark.slow
 def test_train_evaluate_compare_from_the_real_command_line(tmp_path: Path) -> None:
     def firststep(*arguments: str) -> str:
         done = subprocess.run(
@@ -85,12 +86,12 @@ def test_default_folder_and_recipe_values(here: Path, capsys: Captured) -> None:
 
 
 def test_adapt_predicts_and_writes_weights(runs: Path, here: Path, capsys: Captured) -> None:
-    support, queries = pictures(here / "support"), pictures(here / "more", 1, 3, seed=1) / "class0"
+    support, queries = image_folders(here / "support"), image_folders(here / "more", 1, 3, seed=1) / "class0"
     base = ["adapt", str(runs / "conditioned"), "--support", str(support)]
     assert main([*base, "--query", str(queries), "--format", "csv"]) == 0
     captured = capsys.readouterr()
     rows = list(csv.DictReader(io.StringIO(captured.out)))
-    assert [Path(row["picture"]).name for row in rows] == ["0.png", "1.png", "2.png"]
+    assert [Path(row["image"]).name for row in rows] == ["0.png", "1.png", "2.png"]
     for row in rows:
         share = [float(row[f"class{i}"]) for i in range(5)]
         assert sum(share) == pytest.approx(1, abs=1e-5)
@@ -105,7 +106,7 @@ def test_adapt_predicts_and_writes_weights(runs: Path, here: Path, capsys: Captu
 def test_a_query_s_answer_depends_on_no_other_query_unless_asked(
     runs: Path, here: Path, capsys: Captured
 ) -> None:
-    support, queries = pictures(here / "support"), pictures(here / "more", 1, 3, seed=1) / "class0"
+    support, queries = image_folders(here / "support"), image_folders(here / "more", 1, 3, seed=1) / "class0"
 
     def answer(query: Path, *flags: str) -> dict[str, float]:
         command = [
@@ -154,8 +155,8 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
         (["train", "--resume", "nowhere"], "nowhere is not a folder"),
         (["evaluate", "empty"], "empty is not the folder of a run: it has no run.json"),
         (["evaluate", "builtin:letters"], "there is no built-in model 'letters'; there are"),
-        (["evaluate", "RUN", "--ways", "3"], "trained for 5 ways"),
-        (["evaluate", "RUN", "--episodes", "1"], "--episodes must be at least 2"),
+        (["evaluate", "RUN", "--episodes", "1"], "episodes must be at least 2"),
+        (["diagnose", "RUN", "--ways", "3"], "plain tells 5 classes apart"),
         (["evaluate", "RUN", "--subset", "conv"], "unknown parameter subset 'conv'"),
         (["evaluate", "RUN", "--data", "folder", "--data-path", "empty"], "empty"),
         (["evaluate", "corrupt"], "is damaged"),
@@ -163,13 +164,16 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
         (["evaluate", "unfinished"], "has no best checkpoint yet; go on with"),
         (["compare"], ""),
         (["compare", "RUN", "nowhere"], "nowhere is not a folder"),
-        (["adapt", "RUN", "--support", "nowhere"], "--support nowhere is not a folder"),
+        (
+            ["adapt", "RUN", "--support", "nowhere"],
+            "nowhere is not a folder; the support set has one subfolder for each class",
+        ),
         (
             ["adapt", "RUN", "--support", "three"],
             "has 3 class folders: class0, class1, class2; the model tells 5",
         ),
-        (["adapt", "RUN", "--support", "hollow"], "hollow/class4 has no pictures"),
-        (["adapt", "RUN", "--support", "five", "--query", "text.png"], "text.png is not a picture"),
+        (["adapt", "RUN", "--support", "hollow"], "hollow/class4 has no images"),
+        (["adapt", "RUN", "--support", "five", "--query", "text.png"], "text.png is not an image"),
         (["adapt", "RUN", "--support", "five", "--query", "nowhere"], "nowhere does not exist"),
         (["adapt", "RUN", "--support", "five", "--steps", "many"], "--steps takes a number or auto"),
         (["diagnose", "nothing:here"], "cannot import 'nothing:here'"),
@@ -181,10 +185,10 @@ def test_bad_input_gets_one_line_and_exit_code_2(
     arguments: list[str], line: str, runs: Path, here: Path, capsys: Captured
 ) -> None:
     (here / "empty").mkdir()
-    (here / "text.png").write_text("not a picture")
-    pictures(here / "five")
-    pictures(here / "three", classes=3)
-    shutil.rmtree(pictures(here / "hollow") / "class4")
+    (here / "text.png").write_text("not an image")
+    image_folders(here / "five")
+    image_folders(here / "three", classes=3)
+    shutil.rmtree(image_folders(here / "hollow") / "class4")
     (here / "hollow" / "class4").mkdir()
     for name in ("corrupt", "foreign", "unfinished"):
         shutil.copytree(runs / "plain", here / name)

@@ -1,4 +1,4 @@
-"""What comes with the package: the built-in models adapt to pictures, and the demo runs through."""
+"""What comes with the package: the built-in models adapt to images, and the demo runs through."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from PIL import Image
 
 from firststep.cli import main
 from firststep.data import Episodes, open_dataset
-from firststep.evaluation.evaluate import evaluate
-from firststep.evaluation.trained import data_for, load_trained
+from firststep.training import data_for, load_trained
 from runs import width
 
 
 def write_episode(folder: Path, number: int) -> tuple[Path, Path]:
-    """A test episode as somebody's own pictures: support/<class>/*.png and query/<class>-*.png."""
+    """A test episode as somebody's own images: support/<class>/*.png and query/<class>-*.png."""
     split = open_dataset("glyphs").split("test")
     episodes = Episodes(split, ways=5, shots=5, queries=4, seed=77)
-    plan = episodes.plan(number)
+    plan = episodes.rows(number)
     support, query = folder / "support", folder / "query"
     query.mkdir(parents=True)
     for label, (support_rows, query_rows) in enumerate(zip(plan.support, plan.query, strict=True)):
@@ -39,7 +38,7 @@ def test_the_built_in_model_reads_letters_it_never_saw(
     command = ["adapt", "builtin:glyphs", "--support", str(support), "--query", str(query)]
     assert main([*command, "--steps", steps, "--format", "json", "--out", str(tmp_path / "out")]) == 0
     rows = json.loads(capsys.readouterr().out)
-    right = [Path(row["picture"]).name.startswith(f"{row['class']}-") for row in rows]
+    right = [Path(row["image"]).name.startswith(f"{row['class']}-") for row in rows]
     assert len(right) == 20
     assert sum(right) >= least  # chance is 4
 
@@ -49,13 +48,14 @@ def test_the_twins_show_the_effect_on_the_same_episodes() -> None:
     first_step, condition = [], []
     for name in ("builtin:glyphs-maml", "builtin:glyphs"):
         trained = load_trained(name)
-        result = evaluate(trained, data_for(trained), episodes=12, steps=(0, 1)).measurement
+        result = trained.evaluate(data_for(trained), episodes=12, steps=(0, 1)).measurement
         first_step.append(result.mean()[1])
-        condition.append(result.condition_number()[0])
+        condition.append(result.mean("condition_number")[0])
     assert first_step[1] > first_step[0] + 0.15
     assert condition[1] < condition[0] / 2
 
 
+@pytest.mark.slow
 def test_the_demo_runs_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "demo"
     assert main(["demo", "--updates", "2", "--episodes", "2", "--out", str(out)]) == 0

@@ -8,14 +8,9 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from firststep import (
-    FunctionalModule,
-    classifier_gram,
-    cross_entropy_residuals,
-    jacobian_gram,
-    log_eigenvalue_variance,
-    support_gram,
-)
+from firststep import classifier_gram, cross_entropy_residuals, jacobian_gram, log_eigenvalue_variance
+from firststep.adaptation import gram_of
+from firststep.functional import FunctionalModule, support_gram
 from networks import OwnNetwork, small_conv, small_resnet, small_task
 from reference import dense_gram, naive_residuals, relative_error, total_error
 
@@ -32,7 +27,7 @@ def own_network() -> FunctionalModule:
 @pytest.mark.parametrize("subset", SUBSETS)
 def test_value_and_gradient_are_the_dense_jacobian_s(network: str, subset: str) -> None:
     model = FunctionalModule(NETWORKS[network]())
-    params = {name: value.requires_grad_() for name, value in model.params().items()}
+    params = model.params()
     psi = model.subset(subset)
 
     def residuals(p: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -42,11 +37,9 @@ def test_value_and_gradient_are_the_dense_jacobian_s(network: str, subset: str) 
     expected = dense_gram(residuals, params, psi)
     through_vjps = jacobian_gram(residuals, params, wrt=psi)
     as_users_call_it = support_gram(model, TASK.support_x, TASK.support_y, params=params, subset=subset)
-    as_compilers_record_it = support_gram(
-        model, TASK.support_x, TASK.support_y, params=params, subset=subset, in_graph=True
-    )
+    as_compilers_trace_it = gram_of(model, TASK.support_x, TASK.support_y, params, subset, in_graph=True)
     slopes = []
-    for gram in (expected, through_vjps, as_users_call_it, as_compilers_record_it):
+    for gram in (expected, through_vjps, as_users_call_it, as_compilers_trace_it):
         assert relative_error(gram, expected) < 1e-9
         loss = log_eigenvalue_variance(gram)
         grads = torch.autograd.grad(loss, list(params.values()), allow_unused=True, materialize_grads=True)

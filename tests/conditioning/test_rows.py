@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from firststep import FunctionalModule, build_backbone, cross_entropy_residuals
+from firststep import build_backbone, cross_entropy_residuals
 from firststep.conditioning.jacobian_rows import batchable, pull_rows
+from firststep.functional import FunctionalModule
 
 LABELS = torch.arange(2).repeat(4)
 

@@ -53,7 +53,7 @@ def test_flip_mirrors_about_half() -> None:
 
 
 def test_crop_keeps_a_part() -> None:
-    """Of a picture whose left half is black a crop still has both halves or one, never other values."""
+    """Of an image whose left half is black a crop still has both halves or one, never other values."""
     image = np.zeros((1, 16, 16, 3), np.uint8)
     image[:, :, 8:] = 200
     changed = Augmentation(smallest_crop=0.3, jitter=0, flip=False)(np.repeat(image, 20, 0), Draws("x"))

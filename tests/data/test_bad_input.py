@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from data import copies
+import dataset_copies as copies
 from firststep.data import open_dataset
 from firststep.errors import FirststepError
 
@@ -47,7 +47,7 @@ def test_layout_nobody_knows(name: str, tmp_path: Path) -> None:
 
 
 def cut_one(root: Path) -> Path:
-    """A folder of noise pictures, one of them only half there."""
+    """A folder of noise images, one of them only half there."""
     rng = np.random.default_rng(0)
     for name in ("ant", "bee", "cat"):
         (root / name).mkdir(parents=True)
@@ -139,7 +139,7 @@ def test_archive_of_something_else(tmp_path: Path) -> None:
     assert "no cub found inside CUB_200_2011.tgz; looked for" in refused("cub", tmp_path)
 
 
-def test_archive_of_own_pictures(tmp_path: Path) -> None:
+def test_archive_of_own_images(tmp_path: Path) -> None:
     copies.folder_with_splits(tmp_path / "loose")
     with zipfile.ZipFile(tmp_path / "mine.zip", "w") as archive:
         for file in (tmp_path / "loose").rglob("*.png"):
@@ -161,7 +161,7 @@ def mini_with(root: Path, **changes: object) -> None:
     [
         ({"image_data": np.zeros((2, 8, 8, 3), np.float32)}, "expected uint8"),
         ({"image_data": np.zeros((2, 192), np.uint8)}, "expected uint8 .N, H, W, 3."),
-        ({"class_dict": {"n1": [0, 2]}}, "class n1 has picture 2 of 2"),
+        ({"class_dict": {"n1": [0, 2]}}, "class n1 has image 2 of 2"),
         ({"image_data": "no array"}, "expected an array"),
     ],
 )
@@ -181,7 +181,7 @@ def test_pickle_without_the_right_keys(tmp_path: Path) -> None:
 def test_tiered_with_too_few_labels(tmp_path: Path) -> None:
     copies.tiered_npz(tmp_path)
     np.savez(tmp_path / "train_images.npz", images=np.zeros((5, 84, 84, 3), np.uint8))
-    assert "train_images.npz: 5 pictures but 18 labels" in refused("tiered-imagenet", tmp_path)
+    assert "train_images.npz: 5 images but 18 labels" in refused("tiered-imagenet", tmp_path)
     np.savez_compressed(tmp_path / "train_images.npz", images=np.zeros((18, 84, 84, 3), np.uint8))
     assert "train_images.npz is compressed" in refused("tiered-imagenet", tmp_path)
     (tmp_path / "train_images.npz").write_bytes(b"PK")

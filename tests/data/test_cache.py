@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data import copies
+import dataset_copies as copies
 from firststep.data import open_dataset
 from firststep.errors import FirststepError
 from peaks import PEAK
@@ -82,12 +82,12 @@ def test_fingerprint_follows_content_and_recipe(tmp_path: Path) -> None:
     copies.folder_with_splits(tmp_path)
     first = open_dataset("folder", tmp_path)
     assert open_dataset("folder", tmp_path, image_size=32).fingerprint != first.fingerprint
-    picture = next((tmp_path / "train" / "ant").iterdir())
-    os.utime(picture, ns=(1, 1))  # touched, not changed: made anew, but the same data
+    image = next((tmp_path / "train" / "ant").iterdir())
+    os.utime(image, ns=(1, 1))  # touched, not changed: made again, but the same data
     touched = open_dataset("folder", tmp_path)
     assert touched.folder != first.folder
     assert touched.fingerprint == first.fingerprint
-    picture.write_bytes(copies.encoded("another", 0, 12))
+    image.write_bytes(copies.encoded("another", 0, 12))
     assert open_dataset("folder", tmp_path).fingerprint != first.fingerprint
     (tmp_path / "train" / "ant").rename(tmp_path / "train" / "aunt")
     assert open_dataset("folder", tmp_path).split("train").classes == ["aunt", "bee", "cat"]
@@ -101,7 +101,7 @@ def test_same_pixels_in_two_layouts_have_one_fingerprint(tmp_path: Path) -> None
     assert len(fingerprints) == 1
 
 
-def test_damaged_cache_is_made_anew(tmp_path: Path) -> None:
+def test_damaged_cache_is_made_again(tmp_path: Path) -> None:
     copies.folder_with_splits(tmp_path)
     first = open_dataset("folder", tmp_path)
     expected = np.array(first.split("train").images)
@@ -159,7 +159,7 @@ def test_two_processes_build_once(tmp_path: Path) -> None:
     results = {process.communicate(timeout=60)[0] for process in both}
     assert [process.returncode for process in both] == [0, 0]
     assert len(results) == 1
-    assert (tmp_path / "log").read_text() == "x" * 21  # each of the 21 pictures decoded once
+    assert (tmp_path / "log").read_text() == "x" * 21  # each of the 21 images decoded once
     assert len(caches(tmp_path / "data" / ".firststep-cache")) == 1
 
 
@@ -179,7 +179,7 @@ def test_killed_build_leaves_nothing_half_made(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_split(tmp_path: Path) -> None:
-    """600 pictures of 224 px are 90 MB; building their cache must not hold them all."""
+    """600 images of 224 px are 90 MB; building their cache must not hold them all."""
     (tmp_path / "data" / "train" / "noise").mkdir(parents=True)
     for i in range(3):
         (tmp_path / "data" / "train" / "noise" / f"{i}.png").write_bytes(copies.encoded("noise", i, 224))

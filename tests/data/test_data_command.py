@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from data import copies
+import dataset_copies as copies
 from firststep.cli import main
 from firststep.data import DATASETS
 
@@ -86,7 +86,7 @@ def test_glyphs_need_nothing(glyph_cache: Path, glyphs: object) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "usage: firststep COMMAND"),
+        ((), "usage: firststep [--import MODULE] COMMAND"),
         (("dta",), "unknown command 'dta'; did you mean data?"),
         (("fly",), "unknown command 'fly'; there are: "),
         (("data",), "NAME"),
@@ -131,7 +131,7 @@ def test_help_and_version(arguments: tuple[str, ...]) -> None:
     assert "firststep" in shown.stdout
 
 
-def test_broken_pictures_are_counted(tmp_path: Path) -> None:
+def test_broken_images_are_counted(tmp_path: Path) -> None:
     copies.folder_with_splits(tmp_path)
     broken = tmp_path / "train" / "ant" / "ant_0000.png"
     broken.write_bytes(broken.read_bytes()[:40])
@@ -140,4 +140,12 @@ def test_broken_pictures_are_counted(tmp_path: Path) -> None:
     assert refused.stderr.splitlines()[-1].startswith(f"firststep: {broken} is")
     skipped = run("data", "folder", tmp_path, "--skip-broken")
     assert skipped.returncode == 0
-    assert "1 pictures left out" in skipped.stdout
+    assert "1 images left out" in skipped.stdout
+
+
+def test_square_brackets_in_names_are_shown_as_they_are(tmp_path: Path) -> None:
+    copies.folder_with_splits(tmp_path / "[red]data")
+    (tmp_path / "[red]data" / "train" / "cat" / "[bold]notes[red].txt").write_text("meow")
+    shown = run("data", "folder", tmp_path / "[red]data")
+    assert shown.returncode == 0, shown.stderr
+    assert "[red]data/train/cat/[bold]notes[red].txt" in shown.stdout

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from data import copies
+import dataset_copies as copies
 from firststep.cli import main
-from firststep.data.download import download
-from firststep.data.registry import ENTRIES, Entry, File
+from firststep.data import DATASETS, DatasetInfo, PublishedFile, download_files, register_dataset
 from firststep.errors import FirststepError
 
 CONTENT = bytes(range(256)) * 2000
@@ -28,16 +27,18 @@ class Server(ThreadingHTTPServer):
         self.cut: int | None = None
         self.asked = 0
 
-    def entry(self, **files: bytes) -> Entry:
-        """Omniglot's entry with these files at this address; names have _ for the dot."""
+    def info(self, **files: bytes) -> DatasetInfo:
+        """Omniglot with these files at this address; names have _ for the dot."""
         self.files = {
             name.replace("_zip", ".zip").replace("_gz", ".gz"): data for name, data in files.items()
         }
         listed = tuple(
-            File(name=n, md5=hashlib.md5(d).hexdigest(), url=f"http://127.0.0.1:{self.server_port}/{n}")
+            PublishedFile(
+                name=n, md5=hashlib.md5(d).hexdigest(), url=f"http://127.0.0.1:{self.server_port}/{n}"
+            )
             for n, d in self.files.items()
         )
-        return replace(ENTRIES["omniglot"], files=listed)
+        return replace(DATASETS["omniglot"], files=listed)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -70,35 +71,35 @@ def server() -> Iterator[Server]:
 
 
 def test_whole_and_right(server: Server, tmp_path: Path) -> None:
-    entry = server.entry(a_zip=CONTENT, b_zip=b"small")
+    info = server.info(a_zip=CONTENT, b_zip=b"small")
     seen: list[tuple[str, int, int]] = []
-    files = download(entry, tmp_path / "new", lambda *facts: seen.append(facts))
+    files = download_files(info, tmp_path / "new", lambda *facts: seen.append(facts))
     assert [file.read_bytes() for file in files] == [CONTENT, b"small"]
     assert seen[0][0] == "downloading a.zip"
     assert max(done for what, done, _ in seen if "a.zip" in what) == len(CONTENT)
     # The second time nothing is asked of the server.
     asked = server.asked
-    download(entry, tmp_path / "new")
+    download_files(info, tmp_path / "new")
     assert server.asked == asked
 
 
 def test_wrong_checksum(server: Server, tmp_path: Path) -> None:
-    entry = server.entry(a_zip=CONTENT)
+    info = server.info(a_zip=CONTENT)
     server.files["a.zip"] = CONTENT[:-1] + b"!"
     with pytest.raises(FirststepError, match=r"a\.zip gave another file than expected \(md5 is not"):
-        download(entry, tmp_path)
+        download_files(info, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_interrupted_transfer(server: Server, tmp_path: Path) -> None:
-    entry = server.entry(a_zip=CONTENT)
+    info = server.info(a_zip=CONTENT)
     server.cut = len(CONTENT) // 2
     with pytest.raises(FirststepError, match=r"download of .*a\.zip failed .*nothing was kept") as caught:
-        download(entry, tmp_path)
+        download_files(info, tmp_path)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
     server.cut = None
-    assert download(entry, tmp_path)[0].read_bytes() == CONTENT
+    assert download_files(info, tmp_path)[0].read_bytes() == CONTENT
 
 
 def test_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,24 +113,24 @@ def test_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("pooch.core.temporary_file", full)
     with pytest.raises(FirststepError, match=r"no space left in .* for a\.zip"):
-        download(server.entry(a_zip=CONTENT), tmp_path)
+        download_files(server.info(a_zip=CONTENT), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_not_found_and_no_server(server: Server, tmp_path: Path) -> None:
-    entry = server.entry(a_zip=CONTENT)
+    info = server.info(a_zip=CONTENT)
     server.files.clear()
     with pytest.raises(FirststepError, match="404"):
-        download(entry, tmp_path)
-    nobody = replace(entry, files=(replace(entry.files[0], url="http://127.0.0.1:9/a.zip"),))
+        download_files(info, tmp_path)
+    nobody = replace(info, files=(replace(info.files[0], url="http://127.0.0.1:9/a.zip"),))
     with pytest.raises(FirststepError, match="refused"):
-        download(nobody, tmp_path)
+        download_files(nobody, tmp_path)
 
 
-def test_somebodys_own_file_is_not_replaced(server: Server, tmp_path: Path) -> None:
+def test_the_users_own_file_is_not_replaced(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"mine")
     with pytest.raises(FirststepError, match=r"a\.zip exists but its md5 is .* not the official"):
-        download(server.entry(a_zip=CONTENT), tmp_path)
+        download_files(server.info(a_zip=CONTENT), tmp_path)
     assert (tmp_path / "a.zip").read_bytes() == b"mine"
     assert server.asked == 0
 
@@ -137,12 +138,12 @@ def test_somebodys_own_file_is_not_replaced(server: Server, tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["mini-imagenet", "tiered-imagenet", "cub"])
 def test_where_there_is_no_address_it_says_how_to_get_it(name: str, tmp_path: Path) -> None:
     with pytest.raises(FirststepError, match="no free direct download; get it from https://"):
-        download(ENTRIES[name], tmp_path)
+        download_files(DATASETS[name], tmp_path)
 
 
 def test_official_addresses_and_checksums() -> None:
     for name in ("omniglot", "cifar-fs", "fc100"):
-        for file in ENTRIES[name].files:
+        for file in DATASETS[name].files:
             assert file.url is not None
             assert file.url.startswith("https://")
             assert file.url.endswith("/" + file.name)
@@ -150,13 +151,16 @@ def test_official_addresses_and_checksums() -> None:
 
 
 def test_command_downloads_and_opens(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copies.omniglot_zips(tmp_path)
     zips = {
         half: (tmp_path / f"{half}.zip").read_bytes() for half in ("images_background", "images_evaluation")
     }
-    entry = server.entry(**{f"{half}_zip": content for half, content in zips.items()})
-    monkeypatch.setitem(ENTRIES, "omniglot", entry)
-    assert main(["data", "omniglot", str(tmp_path / "got"), "--download", "--partial"]) == 0
+    info = server.info(**{f"{half}_zip": content for half, content in zips.items()})
+    register_dataset(replace(info, name="omniglot-here"))
+    try:
+        assert main(["data", "omniglot-here", str(tmp_path / "got"), "--download", "--partial"]) == 0
+    finally:
+        DATASETS.unregister("omniglot-here")
     assert "images_background.zip" in capsys.readouterr().out

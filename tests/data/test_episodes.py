@@ -26,7 +26,7 @@ def digest(episode: Episode) -> str:
 
 
 def made_up(counts: list[int]) -> Split:
-    """A split whose every picture has its own value, so that rows can be told apart."""
+    """A split whose every image has its own value, so that rows can be told apart."""
     images = np.arange(sum(counts), dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 1), np.uint8)
     recipe = Preprocessing(image_size=4, channels=1, ink=True)
     return Split("folder", "train", [f"class {i}" for i in range(len(counts))], counts, images, recipe)
@@ -48,7 +48,7 @@ def test_shapes_labels_and_separation(data: st.DataObject) -> None:
     assert episode.support_y.dtype == episode.query_y.dtype == np.int64
     assert episode.support_y.tolist() == [k for k in range(ways) for _ in range(shots)]
     assert episode.query_y.tolist() == [k for k in range(ways) for _ in range(queries)]
-    # The pictures themselves say which rows they are.
+    # The images themselves say which rows they are.
     support = np.rint(episode.support_x[:, 0, 0, 0] * 255).astype(int).reshape(ways, shots)
     query = np.rint(episode.query_x[:, 0, 0, 0] * 255).astype(int).reshape(ways, queries)
     rows = [*support.ravel(), *query.ravel()]
@@ -59,12 +59,12 @@ def test_shapes_labels_and_separation(data: st.DataObject) -> None:
     assert len(set.union(*owners)) == ways
 
 
-def test_every_class_and_picture_has_its_turn() -> None:
+def test_every_class_and_image_has_its_turn() -> None:
     episodes = Episodes(made_up([8] * 12), ways=3, shots=1, queries=2)
-    plans = [episodes.plan(i) for i in range(600)]
-    classes = np.bincount([c for plan in plans for c in plan.classes], minlength=12)
-    support = np.bincount(np.concatenate([plan.support.ravel() for plan in plans]), minlength=96)
-    # 150 expected a class and 18.75 a picture; six standard deviations either way.
+    episode_rows = [episodes.rows(i) for i in range(600)]
+    classes = np.bincount([c for rows in episode_rows for c in rows.classes], minlength=12)
+    support = np.bincount(np.concatenate([rows.support.ravel() for rows in episode_rows]), minlength=96)
+    # 150 expected a class and 18.75 an image; six standard deviations either way.
     assert abs(classes - 150).max() < 70
     assert abs(support - 18.75).max() < 26
 
@@ -101,10 +101,10 @@ def test_same_in_another_process_and_for_ever(glyphs: Dataset, glyph_cache: Path
 def test_every_setting_gives_other_tasks(glyphs: Dataset, change: dict[str, int]) -> None:
     split = glyphs.split("test")
     assert (
-        Episodes(split, **TASK).plan(0).classes[:4]
-        != Episodes(split, **{**TASK, **change}).plan(0).classes[:4]
+        Episodes(split, **TASK).rows(0).classes[:4]
+        != Episodes(split, **{**TASK, **change}).rows(0).classes[:4]
     )
-    assert Episodes(split, **TASK).plan(0).classes != Episodes(split, **TASK).plan(1).classes
+    assert Episodes(split, **TASK).rows(0).classes != Episodes(split, **TASK).rows(1).classes
 
 
 @pytest.mark.parametrize(

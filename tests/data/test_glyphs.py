@@ -149,7 +149,7 @@ def test_thicken_and_shrink() -> None:
 
 
 def test_upright_letter_matches_its_shape() -> None:
-    """An L has its stem on the left and its bar at the bottom: y points down in pictures."""
+    """An L has its stem on the left and its bar at the bottom: y points down in images."""
     letter = upright("L", FACES[0], 32, 26) > 127
     rows, columns = np.nonzero(letter)
     assert letter[:, columns.min()].sum() > 20

@@ -1,4 +1,4 @@
-"""Every layout of every dataset, on a small copy in the true format: the right picture in the right place."""
+"""Every layout of every dataset, on a small copy in the true format: the right image in the right place."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data import copies
+import dataset_copies as copies
 from firststep.data import DATASETS, Dataset, open_dataset
-from firststep.data.registry import ENTRIES
 from firststep.errors import FirststepError
 
 
@@ -41,7 +40,7 @@ def test_every_dataset_and_layout_has_a_copy() -> None:
         if name != "glyphs":
             written = sum(copy.dataset == name for copy in copies.COPIES)
             # folder's second layout, without splits, has a test of its own below
-            assert written >= len(ENTRIES[name].layouts) - (name == "folder")
+            assert written >= len(DATASETS[name].layouts) - (name == "folder")
 
 
 @pytest.mark.parametrize(
@@ -88,16 +87,16 @@ def test_grey_folder(tmp_path: Path) -> None:
 
 def test_rotations_are_extra_classes_turned_left(tmp_path: Path) -> None:
     copies.omniglot(tmp_path)
-    picture = next((tmp_path / "images_background").rglob("*.png"))
+    image = next((tmp_path / "images_background").rglob("*.png"))
     from PIL import Image
 
     corner = np.full((105, 105), True)
     corner[:52, :52] = False  # ink in the top left
-    Image.fromarray(corner).save(picture)
+    Image.fromarray(corner).save(image)
     plain = open_dataset("omniglot", tmp_path, partial=True).split("train")
     turned = open_dataset("omniglot", tmp_path, partial=True, rotations=True).split("train")
     assert len(turned.classes) == 4 * len(plain.classes)
-    name = f"{picture.parent.parent.name}/{picture.parent.name}"
+    name = f"{image.parent.parent.name}/{image.parent.name}"
     upright = plain.images[plain.starts()[plain.classes.index(name)]]
     for turns in range(4):
         class_ = turned.classes.index(name if turns == 0 else f"{name}@{90 * turns}")
@@ -117,7 +116,7 @@ def test_odd_files_are_named_and_left_alone(tmp_path: Path) -> None:
     [
         ("glyphs", {"path": "somewhere"}, "leave the path out"),
         ("cub", {}, "needs the path"),
-        ("omniglot", {"path": ".", "seed": 3}, "seed is for glyphs and folder"),
+        ("omniglot", {"path": ".", "seed": 3}, "seed is for glyphs and folder only, not for omniglot"),
         ("fc100", {"path": ".", "rotations": True}, "omniglot only"),
         ("cub", {"path": ".", "channels": 1}, "folder only"),
         ("glyphs", {"image_size": 2}, "image size 2"),

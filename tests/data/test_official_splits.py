@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from data import copies
-from firststep.data import DifferentError, open_dataset
-from firststep.data.official import official
+import dataset_copies as copies
+from dataset_copies import official
+from firststep.data import DatasetMismatchError, open_dataset
 
 COUNTS = {
     "omniglot": (1028, 172, 423),
@@ -23,7 +23,6 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_and_disjointness(name: str) -> None:
     facts = official(name)
-    assert facts is not None
     assert tuple(len(facts.classes[split]) for split in ("train", "val", "test")) == COUNTS[name]
     everything = [c for classes in facts.classes.values() for c in classes]
     assert len(set(everything)) == len(everything) == sum(COUNTS[name])
@@ -32,7 +31,6 @@ def test_counts_and_disjointness(name: str) -> None:
 @pytest.mark.parametrize(("name", "counts"), [("fc100", (12, 4, 4)), ("tiered-imagenet", (20, 6, 8))])
 def test_superclasses_are_in_one_split_only(name: str, counts: tuple[int, ...]) -> None:
     facts = official(name)
-    assert facts is not None
     above = [{facts.superclass[c] for c in facts.classes[split]} for split in ("train", "val", "test")]
     assert tuple(map(len, above)) == counts
     assert len(set.union(*above)) == sum(counts)
@@ -40,7 +38,6 @@ def test_superclasses_are_in_one_split_only(name: str, counts: tuple[int, ...]) 
 
 def test_cub_takes_every_second_class_for_training() -> None:
     facts = official("cub")
-    assert facts is not None
     assert facts.classes["train"][:3] == ["001", "003", "005"]
     assert facts.classes["val"][:3] == ["002", "006", "010"]
     assert facts.classes["test"][:3] == ["004", "008", "012"]
@@ -63,7 +60,7 @@ def test_real_omniglot_is_complete(real_omniglot: Path, tmp_path: Path) -> None:
 def test_everything_missing_or_extra_is_named(tmp_path: Path) -> None:
     copies.mini_folders(tmp_path)
     copies.write_folder(tmp_path / "val", ["n12345678"], 3, "jpg")
-    with pytest.raises(DifferentError, match=r"train: 58 classes missing: .*--partial") as caught:
+    with pytest.raises(DatasetMismatchError, match=r"train: 58 classes missing: .*--partial") as caught:
         open_dataset("mini-imagenet", tmp_path)
     lines = "\n".join(caught.value.lines)
     missing = sorted(
@@ -75,11 +72,11 @@ def test_everything_missing_or_extra_is_named(tmp_path: Path) -> None:
     # Nothing was cached by the refusal, and accepting it is remembered as what it is.
     accepted = open_dataset("mini-imagenet", tmp_path, partial=True)
     assert accepted.record["differences"] == caught.value.lines
-    with pytest.raises(DifferentError):
+    with pytest.raises(DatasetMismatchError):
         open_dataset("mini-imagenet", tmp_path)
 
 
 def test_numbered_classes_are_counted(tmp_path: Path) -> None:
     copies.cifar_pickles(tmp_path, "fc100")
-    with pytest.raises(DifferentError, match="train: 6 classes instead of 60"):
+    with pytest.raises(DatasetMismatchError, match="train: 6 classes instead of 60"):
         open_dataset("fc100", tmp_path)

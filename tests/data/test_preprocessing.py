@@ -1,4 +1,4 @@
-"""Pictures of every kind come out as a viewer would show them."""
+"""Images of every kind come out as a viewer would show them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from firststep.data import Preprocessing, load_picture
+from firststep.data import Preprocessing, load_image
 from firststep.errors import FirststepError
 
 RED = (230, 20, 30)
 
 
-def saved(tmp_path: Path, picture: Image.Image, name: str, **options: object) -> Path:
-    picture.save(tmp_path / name, **options)
+def saved(tmp_path: Path, image: Image.Image, name: str, **options: object) -> Path:
+    image.save(tmp_path / name, **options)
     return tmp_path / name
 
 
@@ -24,7 +24,7 @@ def flat(mode: str, colour: object) -> Image.Image:
 
 
 @pytest.mark.parametrize(
-    ("picture", "name", "expected", "tolerance"),
+    ("image", "name", "expected", "tolerance"),
     [
         (flat("RGB", RED), "rgb.png", RED, 0),
         (flat("RGB", RED), "rgb.jpg", RED, 4),
@@ -41,13 +41,13 @@ def flat(mode: str, colour: object) -> Image.Image:
     ],
 )
 def test_modes(
-    picture: Image.Image, name: str, expected: tuple[int, ...], tolerance: int, tmp_path: Path
+    image: Image.Image, name: str, expected: tuple[int, ...], tolerance: int, tmp_path: Path
 ) -> None:
-    path = saved(tmp_path, picture, name)
-    rgb = load_picture(path, 16)
+    path = saved(tmp_path, image, name)
+    rgb = load_image(path, 16)
     assert rgb.shape == (16, 16, 3)
     assert np.abs(rgb.astype(int) - expected).max() <= tolerance
-    grey = load_picture(path, 16, channels=1)
+    grey = load_image(path, 16, channels=1)
     luma = round(0.299 * expected[0] + 0.587 * expected[1] + 0.114 * expected[2])
     assert grey.shape == (16, 16, 1)
     assert np.abs(grey.astype(int) - luma).max() <= tolerance + 1
@@ -58,28 +58,28 @@ def test_exif_rotation_is_undone(tmp_path: Path) -> None:
     pixels[:20, :, 0] = 255  # what the camera stored: red on top
     exif = Image.Exif()
     exif[0x0112] = 6  # to be shown turned right: red on the right
-    upright = load_picture(saved(tmp_path, Image.fromarray(pixels), "turned.png", exif=exif), 40)
+    upright = load_image(saved(tmp_path, Image.fromarray(pixels), "turned.png", exif=exif), 40)
     assert upright[:, 22:, 0].min() == 255
     assert upright[:, :18].max() == 0
 
 
 def test_transparent_palette_is_shown_on_white(tmp_path: Path) -> None:
-    picture = flat("RGB", RED).quantize(4)
-    path = saved(tmp_path, picture, "clear.png", transparency=picture.getpixel((0, 0)))
-    assert load_picture(path, 16).min() == 255
+    image = flat("RGB", RED).quantize(4)
+    path = saved(tmp_path, image, "clear.png", transparency=image.getpixel((0, 0)))
+    assert load_image(path, 16).min() == 255
 
 
 def test_centre_is_kept_with_its_proportions(tmp_path: Path) -> None:
     pixels = np.zeros((30, 90, 3), np.uint8)
     pixels[:, 30:60] = 200
-    assert load_picture(saved(tmp_path, Image.fromarray(pixels), "wide.png"), 30).min() == 200
+    assert load_image(saved(tmp_path, Image.fromarray(pixels), "wide.png"), 30).min() == 200
 
 
 @pytest.mark.parametrize(("paper", "ink"), [(255, 0), (0, 255)])
 def test_ink_is_bright_whatever_the_paper(paper: int, ink: int, tmp_path: Path) -> None:
     pixels = np.full((20, 20), paper, np.uint8)
     pixels[8:12, 4:16] = ink
-    drawn = load_picture(saved(tmp_path, Image.fromarray(pixels), "drawing.png"), 20, channels=1, ink=True)
+    drawn = load_image(saved(tmp_path, Image.fromarray(pixels), "drawing.png"), 20, channels=1, ink=True)
     assert drawn[0, 0, 0] == 0
     assert drawn[10, 10, 0] == 255
 
@@ -98,20 +98,20 @@ def test_normalise() -> None:
     assert Preprocessing(**ink.describe()) == ink
 
 
-def test_pictures_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    (tmp_path / "text.jpg").write_text("not a picture")
+def test_images_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("not an image")
     whole = saved(tmp_path, Image.effect_noise((200, 200), 80), "cut.jpg").read_bytes()
     (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
     whole = saved(tmp_path, Image.effect_noise((200, 200), 80), "cut.png").read_bytes()
     (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
     for name, says in (
-        ("text.jpg", "not a picture"),
-        ("cut.jpg", "broken picture"),
-        ("cut.png", "broken picture"),
+        ("text.jpg", "not an image"),
+        ("cut.jpg", "broken image"),
+        ("cut.png", "broken image"),
         ("none.png", "does not exist"),
         ("", "is a folder"),
     ):
         with pytest.raises(FirststepError, match=f"{name} .*{says}|{says}") as caught:
-            load_picture(tmp_path / name, 32)
+            load_image(tmp_path / name, 32)
         assert str(tmp_path / name) in str(caught.value)
         assert "\n" not in str(caught.value)

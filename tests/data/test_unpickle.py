@@ -1,4 +1,4 @@
-"""Strangers' pickles give data or an error, run nothing, and leave big things on disk."""
+"""Untrusted pickles give data or an error, run nothing, and leave big things on disk."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from data.pickles import newest_pickle, python2_pickle, python3_pickle
 from firststep.data import open_dataset
-from firststep.data.pickled import ArrayInFile, as_array, as_bytes
-from firststep.data.unpickle import load_pickle
+from firststep.data.unpickle import ArrayInFile, as_array, as_bytes, load_pickle
 from firststep.errors import FirststepError
+from pickles import newest_pickle, python2_pickle, python3_pickle
 
 
 class Creates:
@@ -143,7 +142,7 @@ def test_python_2_strings_are_written_as_python_2_did(tmp_path: Path) -> None:
 
 
 def test_long_things_stay_in_the_file(tmp_path: Path) -> None:
-    """64 MB of array and 32 MB of pictures in a list cost next to no memory."""
+    """64 MB of array and 32 MB of images in a list cost next to no memory."""
     path = tmp_path / "big.pkl"
     newest_pickle(
         path,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 import torch
 
 from firststep import FirststepError
 from firststep.distributed import Team, join
-from firststep.distributed.launch import threads_of_a_process
-from firststep.distributed.ranks import connected
-from firststep.training.claim import refuse_idle_ranks
+from firststep.distributed.launch import threads_per_process
+from firststep.distributed.process_group import lost_peers_explained
+from firststep.training import check_every_rank_has_tasks
+from firststep.utils import available_cores
 from runs import TINY
 
 
@@ -24,6 +23,7 @@ def test_a_team_of_one_does_everything_itself() -> None:
         assert team.gather(rows, 3) is rows
         assert team.any(True)
         assert not team.any(False)
+        team.barrier()
         assert team.on_rank0(lambda: "done") == team.on_all_ranks(lambda: "done") == "done"
         total = team.ordered_sum(2)
         total.add({"a": torch.ones(2)})
@@ -39,9 +39,9 @@ def test_work_is_dealt_whole_and_evenly(size: int, count: int) -> None:
 
 
 def test_more_ranks_than_tasks_are_refused() -> None:
-    refuse_idle_ranks(TINY, Team(0, TINY.meta_batch))
-    with pytest.raises(FirststepError, match=r"3 processes share 2 tasks .* raise --meta-batch"):
-        refuse_idle_ranks(TINY, Team(0, 3))
+    check_every_rank_has_tasks(TINY, Team(0, TINY.meta_batch))
+    with pytest.raises(FirststepError, match=r"3 processes share 2 tasks .* raise meta_batch"):
+        check_every_rank_has_tasks(TINY, Team(0, 3))
 
 
 def test_an_environment_without_a_launcher_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,17 +58,17 @@ def test_an_unknown_backend_is_refused() -> None:
 
 def test_threads_are_shared_unless_somebody_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    assert threads_of_a_process(1) == 0
-    assert threads_of_a_process(2) == max(1, cores // 2)
-    assert threads_of_a_process(10_000) == 1
+    cores = available_cores()
+    assert threads_per_process(1) == 0
+    assert threads_per_process(2) == max(1, cores // 2)
+    assert threads_per_process(10_000) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # torchrun's own
-    assert threads_of_a_process(2) == max(1, cores // 2)
+    assert threads_per_process(2) == max(1, cores // 2)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert threads_of_a_process(2) == 0
+    assert threads_per_process(2) == 0
 
 
 def test_a_lost_process_is_one_clear_line() -> None:
     line = r"has ended or cannot be reached \(Connection closed by peer\)"
-    with pytest.raises(FirststepError, match=line), connected():
+    with pytest.raises(FirststepError, match=line), lost_peers_explained():
         raise RuntimeError("[/gloo/tcp/pair.cc:5] Connection closed by peer. See the logs\nmore")

@@ -21,7 +21,7 @@ from firststep.training import open_run, train
 from launches import ended, finished, torchrun
 from runs import TINY_FLAGS, tiny_run
 
-PROGRAM = Path(__file__).with_name("commands.py")
+PROGRAM = Path(__file__).parents[1] / "helpers" / "torchrun_commands.py"
 Captured = pytest.CaptureFixture[str]
 
 PLAIN = ["--conditioning", "none", "--meta-batch", "4", "--steps", "1"]

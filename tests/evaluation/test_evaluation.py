@@ -8,17 +8,32 @@ import numpy as np
 import pytest
 
 from firststep import FirststepError
-from firststep.evaluation.classify import Support, adapt_to
-from firststep.evaluation.comparison import markdown, paired_differences, table
-from firststep.evaluation.diagnosis import diagnose
-from firststep.evaluation.evaluate import Evaluation, evaluate, load_evaluation
-from firststep.evaluation.figures import comparison_figure
-from firststep.evaluation.measure import Measurement
-from firststep.evaluation.report import report
-from firststep.evaluation.trained import Trained, data_for, load_trained
-from firststep.rules import METHODS
-from firststep.training import Run
-from firststep.training.setup import training_episodes, validation_episodes
+from firststep.evaluation import (
+    METRICS,
+    Evaluation,
+    ImageSupport,
+    Measurement,
+    adapt_to_images,
+    comparison_figure,
+    comparison_frame,
+    comparison_table,
+    diagnose,
+    html_report,
+    load_evaluation,
+    metrics_table,
+    paired_differences,
+    steps_table,
+    to_task,
+)
+from firststep.methods import METHODS
+from firststep.training import (
+    Run,
+    TrainedModel,
+    data_for,
+    load_trained,
+    training_episodes,
+    validation_episodes,
+)
 from runs import tiny_run
 
 
@@ -28,14 +43,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def trained(run: Run) -> Trained:
+def trained(run: Run) -> TrainedModel:
     return load_trained(run.folder)
 
 
-def test_evaluation_is_repeatable_and_reads_back(trained: Trained, tmp_path: Path) -> None:
+def test_evaluation_is_repeatable_and_reads_back(trained: TrainedModel, tmp_path: Path) -> None:
     data = data_for(trained)
-    first = evaluate(trained, data, episodes=4, steps=(0, 2, 5), auto=True)
-    again = evaluate(trained, data, episodes=4, steps=(0, 2, 5))
+    first = trained.evaluate(data, episodes=4, steps=(0, 2, 5), auto=True)
+    again = trained.evaluate(data, episodes=4, steps=(0, 2, 5))
     np.testing.assert_array_equal(first.measurement.accuracy, again.measurement.accuracy)
     as_json, as_csv = first.save(tmp_path / "result")
     back = load_evaluation(as_json)
@@ -51,40 +66,39 @@ def test_evaluation_is_repeatable_and_reads_back(trained: Trained, tmp_path: Pat
 def test_every_method_is_tested_and_adapted_from_its_checkpoint(method: str, tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", method=method, rate=None, updates=1, validate_every=1, meta_batch=1)
     trained = load_trained(tmp_path / "run")
-    result = evaluate(trained, data_for(trained), episodes=2, steps=(0, 1, 4))  # 4 is beyond its horizon
-    assert np.isfinite(result.measurement.log_condition).all()
-    task = trained.setup.task(validation_episodes(trained.config, data_for(trained))[0])
-    support = Support([f"class{i}" for i in range(5)], task.support_x, task.support_y)
-    adapted = adapt_to(trained, support, steps=3)
+    result = trained.evaluate(data_for(trained), episodes=2, steps=(0, 1, 4))  # 4 is beyond its horizon
+    assert np.isfinite(result.measurement.values["condition_number"]).all()
+    task = to_task(validation_episodes(trained.config, data_for(trained))[0], trained.meta.device)
+    support = ImageSupport([f"class{i}" for i in range(5)], task.support_x, task.support_y)
+    adapted = adapt_to_images(trained.meta, support, steps=3)
     shares = adapted.probabilities(task.query_x[:2])
     assert shares.sum(-1).tolist() == pytest.approx([1, 1])
-    moved = [name for name, value in adapted.params.items() if not value.equal(trained.params[name])]
-    assert set(moved) <= set(trained.setup.method.rule.moving(trained.setup.model))
+    before = dict(trained.meta.network.named_parameters())
+    moved = [name for name, value in adapted.params.items() if not value.equal(before[name])]
+    assert set(moved) <= set(trained.meta.rule.moving(trained.meta.functional))
     assert moved
 
 
-def test_first_episodes_are_the_same_whatever_the_number(trained: Trained) -> None:
+def test_first_episodes_are_the_same_whatever_the_number(trained: TrainedModel) -> None:
     data = data_for(trained)
-    few, more = (evaluate(trained, data, episodes=n, steps=(1,)) for n in (2, 3))
+    few, more = (trained.evaluate(data, episodes=n, steps=(1,)) for n in (2, 3))
     np.testing.assert_array_equal(few.measurement.accuracy, more.measurement.accuracy[:2])
 
 
-def test_other_shots_are_fine_and_other_ways_are_not(trained: Trained) -> None:
-    data = data_for(trained)
-    assert evaluate(trained, data, episodes=2, steps=(1,), shots=4).settings["shots"] == 4
-    with pytest.raises(FirststepError, match=r"trained for 5 ways.*cannot be tested on 3"):
-        evaluate(trained, data, episodes=2, ways=3)
+def test_other_shots_are_fine(trained: TrainedModel) -> None:
+    assert trained.evaluate(data_for(trained), episodes=2, steps=(1,), shots=4).settings["shots"] == 4
 
 
-def test_bigger_steps_move_further(trained: Trained) -> None:
+def test_bigger_steps_move_further(trained: TrainedModel) -> None:
     data = data_for(trained)
     one, large = (
-        evaluate(trained, data, episodes=3, steps=(0, 1), rate_multiplier=m).measurement for m in (1.0, 50.0)
+        trained.evaluate(data, episodes=3, steps=(0, 1), rate_multiplier=m).measurement for m in (1.0, 50.0)
     )
-    np.testing.assert_array_equal(one.log_condition[:, 0], large.log_condition[:, 0])
-    assert (one.log_condition[:, 1] != large.log_condition[:, 1]).all()
-    with pytest.raises(FirststepError, match="--rate-multiplier must be a positive number"):
-        evaluate(trained, data, rate_multiplier=0)
+    kappa, other = one.values["condition_number"], large.values["condition_number"]
+    np.testing.assert_array_equal(kappa[:, 0], other[:, 0])
+    assert (kappa[:, 1] != other[:, 1]).all()
+    with pytest.raises(FirststepError, match="rate_multiplier must be a positive number"):
+        trained.evaluate(data, rate_multiplier=0)
 
 
 def made_up(accuracy: np.ndarray, label: str, seed: int = 0) -> Evaluation:
@@ -96,9 +110,11 @@ def made_up(accuracy: np.ndarray, label: str, seed: int = 0) -> Evaluation:
             "seed": seed, "episodes": len(accuracy), "rate_multiplier": 1.0, "subset": "cls",
         },
         measurement=Measurement(
-            steps=(0, 1), accuracy=accuracy, log_condition=np.ones_like(accuracy)
+            steps=(0, 1),
+            values={"accuracy": accuracy, "condition_number": np.ones_like(accuracy)},
+            metrics=dict(METRICS),
         ),
-        origin={"config": {}, "update": 1, "firststep": "0", "torch": "0"},
+        provenance={"config": {}, "update": 1, "firststep": "0", "torch": "0"},
     )  # fmt: skip
 
 
@@ -121,14 +137,17 @@ def test_different_episodes_are_not_paired() -> None:
         paired_differences(made_up(accuracy, "a"), made_up(accuracy, "b", seed=1))
 
 
-def test_tables_pictures_and_report_say_the_numbers(run: Run) -> None:
+def test_tables_figures_and_report_say_the_numbers(run: Run) -> None:
     rng = np.random.default_rng(1)
     pair = [made_up(rng.uniform(size=(9, 2)), "plain"), made_up(rng.uniform(size=(9, 2)), "<conditioned>")]
     cell = f"{100 * pair[1].at(1).mean():.2f}"
-    assert cell in markdown(pair)
-    assert len(table(pair)) == 4
+    assert cell in comparison_table(pair).to_markdown()
+    assert cell in comparison_table(pair).to_csv()
+    assert len(comparison_frame(pair)) == 4
+    assert [row[0].text for row in steps_table(pair).rows] == ["0", "1", "condition number"]
+    assert metrics_table(pair[1]).rows[1][1].text == cell
     metrics = [run.metrics(), run.metrics()]
-    page = report(pair, metrics, "title & more")
+    page = html_report(pair, metrics, "title & more")
     assert cell in page
     assert "&lt;conditioned&gt;" in page
     assert "title &amp; more" in page
@@ -138,14 +157,14 @@ def test_tables_pictures_and_report_say_the_numbers(run: Run) -> None:
     assert len(comparison_figure(pair, [[], []]).axes) == 1
 
 
-def test_diagnosis_reports_each_subset(trained: Trained) -> None:
+def test_diagnosis_reports_each_subset(trained: TrainedModel) -> None:
     data = data_for(trained)
     episodes = training_episodes(trained.config, data)
-    tasks = [trained.setup.task(episodes[i]) for i in range(2)]
-    spectra = diagnose(trained.setup.model, trained.params, tasks, ("cls", "all"))
+    tasks = [to_task(episodes[i], trained.meta.device) for i in range(2)]
+    spectra = diagnose(trained.meta.functional, tasks, ("cls", "all"))
     for spectrum in spectra:
         assert spectrum.eigenvalues.shape == (2, 10)
         assert (np.diff(spectrum.eigenvalues, axis=1) <= 0).all()
         assert spectrum.condition_number >= 1
     with pytest.raises(FirststepError, match="unknown parameter subset"):
-        diagnose(trained.setup.model, trained.params, tasks, ("everything",))
+        diagnose(trained.meta.functional, tasks, ("everything",))

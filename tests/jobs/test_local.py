@@ -1,4 +1,4 @@
-"""A fleet on this machine: skips, resumes, survives failures and deaths, shares with other planners."""
+"""Jobs on this machine: skipped, resumed, surviving failures and deaths, shared between schedulers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from firststep import FirststepError
-from firststep.evaluation.evaluate import load_evaluation
-from firststep.jobs import Job, LocalExecutor, Report, run_fleet
-from firststep.jobs.worker import Worker
+from firststep.evaluation import load_evaluation
+from firststep.jobs import Job, JobEvent, LocalExecutor, run_jobs
+from firststep.jobs.local import run_in_worker
 from firststep.training import train
-from fleet_planner import jobs_of
+from firststep.utils import WorkerProcess
 from runs import TINY, same_run, tiny_run
+from scheduler_process import jobs_of
 
-PLANNER = [sys.executable, str(Path(__file__).parents[1] / "fleet_planner.py")]
+SCHEDULER = [sys.executable, str(Path(__file__).parents[1] / "helpers" / "scheduler_process.py")]
 
 
 def test_a_failure_is_named_and_survived_and_what_is_done_is_skipped(tmp_path: Path) -> None:
@@ -33,8 +34,8 @@ def test_a_failure_is_named_and_survived_and_what_is_done_is_skipped(tmp_path: P
     )
     tiny_run(tmp_path / "other", updates=1)
     other = Job(name="other", config=TINY, folder=tmp_path / "other")
-    seen: list[Report] = []
-    failed = run_fleet([diverges, impossible, good, other], watch=seen.append)
+    seen: list[JobEvent] = []
+    failed = run_jobs([diverges, impossible, good, other], on_event=seen.append)
     assert list(failed) == ["impossible", "other", "bad"]
     assert "loss is not finite" in failed["bad"]
     assert "image_size must be at least 32" in failed["impossible"]
@@ -42,59 +43,59 @@ def test_a_failure_is_named_and_survived_and_what_is_done_is_skipped(tmp_path: P
     assert [r.text for r in seen if r.state == "done"] == ["trained"]
     assert load_evaluation(good.folder / "evaluations/few.json").measurement.steps == (0, 1)
     seen.clear()
-    assert run_fleet([good], watch=seen.append) == {}
-    assert [r.state for r in seen] == ["was done"]
+    assert run_jobs([good], on_event=seen.append) == {}
+    assert [r.state for r in seen] == ["skipped"]
 
 
 def test_names_and_folders_must_differ(tmp_path: Path) -> None:
     job = Job(name="a", config=TINY, folder=tmp_path / "a")
     with pytest.raises(FirststepError, match="two jobs have the name a"):
-        run_fleet([job, replace(job, folder=tmp_path / "b")])
+        run_jobs([job, replace(job, folder=tmp_path / "b")])
     with pytest.raises(FirststepError, match="two jobs have the folder"):
-        run_fleet([job, replace(job, name="b")])
+        run_jobs([job, replace(job, name="b")])
     with pytest.raises(FirststepError, match="--at-once must be at least 1"):
         LocalExecutor(at_once=0)
 
 
-def test_a_killed_planner_run_again_redoes_nothing_and_ends_the_same(tmp_path: Path) -> None:
+def test_a_killed_scheduler_run_again_redoes_nothing_and_ends_the_same(tmp_path: Path) -> None:
     jobs = jobs_of(tmp_path, 10, 2)
-    command = [*PLANNER, str(tmp_path), "10", "2"]
-    planner = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert planner.stdout is not None
-    for line in planner.stdout:
+    command = [*SCHEDULER, str(tmp_path), "10", "2"]
+    scheduler = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert scheduler.stdout is not None
+    for line in scheduler.stdout:
         job, state, update = line.split()
         if job == "run1" and state == "training" and int(update) > 2:
             break
-    planner.kill()
-    complaints = planner.communicate()[1]  # the workers', who end a little later
+    scheduler.kill()
+    complaints = scheduler.communicate()[1]  # the workers', who end a little later
     assert "Traceback" not in complaints
     assert not (jobs[1].folder / "error.txt").exists()
     assert not jobs[1].is_done()
     before = jobs[0].run.checkpoint_path("last").stat().st_mtime_ns
-    seen: list[Report] = []
-    assert run_fleet(jobs, watch=seen.append) == {}
-    ends = {r.job: (r.state, r.text) for r in seen if r.state in ("done", "was done")}
-    assert ends == {"run0": ("was done", ""), "run1": ("done", "resumed")}
+    seen: list[JobEvent] = []
+    assert run_jobs(jobs, on_event=seen.append) == {}
+    ends = {r.job: (r.state, r.text) for r in seen if r.state in ("done", "skipped")}
+    assert ends == {"run0": ("skipped", "done before"), "run1": ("done", "resumed")}
     assert jobs[0].run.checkpoint_path("last").stat().st_mtime_ns == before
     same_run(train(jobs[1].config, tmp_path / "whole").folder, jobs[1].folder)
 
 
-def test_a_worker_to_whom_nobody_listens_does_its_work_all_the_same(tmp_path: Path) -> None:
-    """Between the planner's death and the worker's notice of it."""
+def test_a_worker_finishes_though_nobody_reads_its_events(tmp_path: Path) -> None:
+    """As between the scheduler's death and the moment when the worker notices it."""
     job = jobs_of(tmp_path, 2, 1)[0]
-    worker = Worker(job, threads=1, device=None)
-    worker.reports.close()
+    worker = WorkerProcess(run_in_worker, job, 1, None)
+    worker.messages.close()
     worker.process.join()
     assert worker.process.exitcode == 0
     assert job.is_done()
     assert not (job.folder / "error.txt").exists()
 
 
-def test_two_planners_at_once_train_each_run_once(tmp_path: Path) -> None:
-    command = [*PLANNER, str(tmp_path), "6", "2"]
-    planners = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [planner.communicate(timeout=120)[0].split("\n") for planner in planners]
-    assert [planner.returncode for planner in planners] == [0, 0]
+def test_two_schedulers_at_once_train_each_run_once(tmp_path: Path) -> None:
+    command = [*SCHEDULER, str(tmp_path), "6", "2"]
+    schedulers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [each.communicate(timeout=240)[0].split("\n") for each in schedulers]
+    assert [each.returncode for each in schedulers] == [0, 0]
     for job in jobs_of(tmp_path, 6, 2):
         assert job.is_done()
         # Each start of a training opens a new file there.
@@ -103,20 +104,20 @@ def test_two_planners_at_once_train_each_run_once(tmp_path: Path) -> None:
         assert sorted(trainers) == [False, True]
 
 
-def test_a_killed_worker_goes_on_as_often_as_stated(tmp_path: Path) -> None:
+def test_a_killed_worker_is_resumed_as_often_as_stated(tmp_path: Path) -> None:
     job = jobs_of(tmp_path, 12, 1)[0]
     killed: list[int] = []
 
-    def kill_once(report: Report) -> None:
-        if report.state == "training" and report.update >= 3 and not killed:
-            killed.append(report.update)
+    def kill_once(event: JobEvent) -> None:
+        if event.state == "training" and event.update >= 3 and not killed:
+            killed.append(event.update)
             (worker,) = multiprocessing.active_children()
             worker.kill()
 
-    failed = run_fleet([job], LocalExecutor(retries=0), kill_once)
+    failed = run_jobs([job], LocalExecutor(retries=0), kill_once)
     assert "its process was killed" in failed[job.name]
     assert not job.is_done()
     killed.clear()
-    assert run_fleet([job], LocalExecutor(retries=1), kill_once) == {}
+    assert run_jobs([job], LocalExecutor(retries=1), kill_once) == {}
     assert killed
     same_run(train(job.config, tmp_path / "whole").folder, job.folder)

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from firststep.cli import main
-from firststep.jobs import Job, RayExecutor, Report, Test, run_fleet
-from firststep.jobs.ray_cluster import connection
-from firststep.jobs.ray_notices import RAYS_THREAD, without_notices
+from firststep.jobs import EvaluationSpec, Job, JobEvent, RayExecutor, run_jobs
+from firststep.jobs.ray_cluster import NOTICES_THREAD, ray_connection, without_notices
 from firststep.training import train
 from firststep.training.checkpoint import saved_update
 from firststep.training.loop import Interrupted
@@ -60,8 +59,8 @@ def test_notices_that_ray_holds_back_are_not_printed_when_it_leaves(
         notice("other")
 
     with without_notices():
-        with connection(ray, "local"):
-            thread = threading.Thread(target=listen, name=RAYS_THREAD)
+        with ray_connection(ray, "local"):
+            thread = threading.Thread(target=listen, name=NOTICES_THREAD)
             thread.start()
             thread.join()
         print("ours")
@@ -104,21 +103,21 @@ def test_all_runs_end_as_they_should_though_a_node_dies(
     cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     configs = [replace(TINY, seed=seed, updates=30, validate_every=5) for seed in range(2)]
-    test = Test(name="few", options={"steps": (0, 1), "episodes": 2})
+    spec = EvaluationSpec(name="few", options={"steps": (0, 1), "episodes": 2})
     jobs = [
-        Job(name=f"run {config.seed}", config=config, folder=tmp_path / f"{config.seed}", tests=(test,))
+        Job(name=f"run {config.seed}", config=config, folder=tmp_path / f"{config.seed}", evaluations=(spec,))
         for config in configs
     ]
-    seen: list[Report] = []
+    seen: list[JobEvent] = []
     killed: list[Any] = []
 
-    def kill_a_node_when_both_train(report: Report) -> None:
-        seen.append(report)
+    def kill_a_node_when_both_train(event: JobEvent) -> None:
+        seen.append(event)
         if not killed and {r.job for r in seen if r.state == "training"} == {"run 0", "run 1"}:
             killed.append(next(iter(cluster.worker_nodes)))
             cluster.remove_node(killed[0], allow_graceful=False)
 
-    failed = run_fleet(jobs, RayExecutor(address=cluster.address), kill_a_node_when_both_train)
+    failed = run_jobs(jobs, RayExecutor(address=cluster.address), kill_a_node_when_both_train)
     assert failed == {}
     assert killed
     ends = {r.job: r.text for r in seen if r.state == "done"}
@@ -133,10 +132,10 @@ def test_all_runs_end_as_they_should_though_a_node_dies(
     endless = replace(TINY, updates=100_000, validate_every=100_000)
     job = Job(name="endless", config=endless, folder=tmp_path / "endless")
 
-    def interrupt(report: Report) -> None:
-        if report.state == "training":
+    def interrupt(event: JobEvent) -> None:
+        if event.state == "training":
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted, match="stopped with 0 of 1 runs over; the others are saved"):
-        run_fleet([job], RayExecutor(address=cluster.address), interrupt)
+    with pytest.raises(Interrupted, match="stopped with 0 of 1 runs finished; the others are saved"):
+        run_jobs([job], RayExecutor(address=cluster.address), interrupt)
     assert saved_update(job.run.checkpoint_path("last")) > 0

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from firststep.cli import main
-from firststep.jobs.capacity import cores
 from firststep.training import open_run
 from firststep.training.checkpoint import saved_update
+from firststep.utils import available_cores
 from runs import TINY_FLAGS
 
 
@@ -39,7 +39,7 @@ def test_the_product_is_trained_shown_and_then_skipped_and_failures_are_named(
     assert "4/4" in shown.err
     assert main(command) == 2
     again = capsys.readouterr()
-    assert again.err.count("was done") == 2
+    assert again.err.count("skipped") == 2
     assert again.out == shown.out
 
 
@@ -57,6 +57,7 @@ def test_the_product_is_trained_shown_and_then_skipped_and_failures_are_named(
         (["shots=0,1"], "--shots must be at least 1"),
         (["seed=0", "--address", "here:1"], "--address goes with --executor ray"),
         (["seed=0", "--executor", "ray", "--at-once", "2"], "--at-once is for --executor local"),
+        (["seed=0", "--executor", "inline", "--at-once", "2"], "--at-once is for --executor local"),
         (["seed=0", "--at-once", "0"], "--at-once must be at least 1"),
     ],
 )
@@ -68,7 +69,7 @@ def test_what_cannot_be_swept_is_named(
     assert not (tmp_path / "runs").exists()
 
 
-def test_ctrl_c_saves_every_run_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_saves_every_run_and_says_how_to_resume(tmp_path: Path) -> None:
     """As a terminal does it: the signal goes to all processes of the group."""
     flags = [*TINY_FLAGS, "--updates", "100000", "--validate-every", "100000", "--out", str(tmp_path)]
     process = subprocess.Popen(
@@ -79,12 +80,12 @@ def test_ctrl_c_saves_every_run_and_says_how_to_go_on(tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     training = 0
-    while training < min(2, cores()):
+    while training < min(2, available_cores()):
         training += "training" in process.stderr.readline()
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "stopped with 0 of 2 runs over; the others are saved: the same command goes on" in errors
+    assert "stopped with 0 of 2 runs finished; the others are saved: the same command resumes them" in errors
     assert "Traceback" not in errors
     for seed in range(training):
         # No validation was due: this checkpoint was made when the signal came.

@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from firststep import METHODS, Conditioning, FunctionalModule, Method, Task, build_method, maml, meta_gradient
+from firststep import METHODS, Conditioning, Method, Task, build_method, maml
+from firststep.functional import FunctionalModule, meta_gradient
 from firststep.metagradient import ENGINES
-from firststep.metagradient.steps import EagerSteps
+from firststep.metagradient.eager import EagerSteps
 from formulas import FORMULAS
-from networks import OwnNetwork, perturbed_own, small_conv, small_resnet, small_task
+from networks import OwnNetwork, perturbed_rule_params, small_conv, small_resnet, small_task
 from reference import Params, total_error, unrolled_meta_gradient
 
 SUBSETS = ["cls", "emb", "ebn", "cls+emb", "cls+ebn", "emb+ebn", "cls+emb+ebn", "all"]
@@ -32,7 +33,7 @@ def prepared(
     """A method trained for two steps, so that a third is beyond its horizon."""
     method = build_method(name, RATE, steps=2)
     model = FunctionalModule(method.prepare(network(), None))
-    return method, model, perturbed_own(method, model)
+    return method, model, perturbed_rule_params(method, model)
 
 
 def reference(
@@ -40,7 +41,7 @@ def reference(
     method: Method,
     task: Task = TASK,
     *,
-    own: Params | None = None,
+    rule_params: Params | None = None,
     subset: str = "cls",
     **options: Any,
 ) -> tuple[torch.Tensor, Params, Params]:
@@ -48,7 +49,7 @@ def reference(
         model.module,
         task,
         FORMULAS[method.name](RATE),
-        own or {},
+        rule_params or {},
         moving=method.rule.moving(model),
         psi=model.subset(subset),
         first_order=method.rule.first_order,
@@ -69,64 +70,80 @@ LENGTHS = [(name, steps) for name in METHODS for steps in (1, 3)] + [
 
 @pytest.mark.parametrize(("name", "steps"), LENGTHS)
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
-def test_every_method_and_length_and_its_own_parameters(name: str, steps: int, gamma: float) -> None:
-    method, model, own = prepared(name)
-    loss, expected, expected_own = reference(model, method, own=own, steps=steps, gamma=gamma)
+def test_every_method_and_length_and_its_parameters(name: str, steps: int, gamma: float) -> None:
+    method, model, rule_params = prepared(name)
+    loss, expected, expected_rule = reference(
+        model, method, rule_params=rule_params, steps=steps, gamma=gamma
+    )
     for engine in ENGINES:
         result = meta_gradient(
             model,
             method.rule,
             [TASK],
-            own=own,
+            rule_params=rule_params,
             steps=steps,
             conditioning=Conditioning(weight=gamma),
             engine=engine,
         )
         assert result.loss.item() == pytest.approx(loss.item(), rel=1e-10)
         assert total_error(result.params, expected) < 1e-8
-        assert total_error(result.own, expected_own) < 1e-8
+        assert total_error(result.rule_params, expected_rule) < 1e-8
 
 
 @pytest.mark.parametrize("name", ["maml", "fomaml", "anil", "boil", "modgrad", "maml++"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_query_loss_after_every_step(name: str, engine: str) -> None:
-    method, model, own = prepared(name)
+    method, model, rule_params = prepared(name)
     weights = (0.5, 0.0, 0.2)
     options = {"steps": 3, "query_weights": weights}
-    loss, expected, expected_own = reference(model, method, own=own, gamma=1.0, **options)
+    loss, expected, expected_rule = reference(model, method, rule_params=rule_params, gamma=1.0, **options)
     result = meta_gradient(
-        model, method.rule, [TASK], own=own, conditioning=Conditioning(), engine=engine, **options
+        model,
+        method.rule,
+        [TASK],
+        rule_params=rule_params,
+        conditioning=Conditioning(),
+        engine=engine,
+        **options,
     )
     assert result.loss.item() == pytest.approx(loss.item(), rel=1e-10)
     assert total_error(result.params, expected) < 1e-8
-    assert total_error(result.own, expected_own) < 1e-8
+    assert total_error(result.rule_params, expected_rule) < 1e-8
     # Without conditioning first-order descent needs no pull-back, yet earlier query losses still count.
-    loss, expected, _ = reference(model, method, own=own, gamma=0.0, **options)
-    result = meta_gradient(model, method.rule, [TASK], own=own, engine=engine, **options)
+    loss, expected, _ = reference(model, method, rule_params=rule_params, gamma=0.0, **options)
+    result = meta_gradient(model, method.rule, [TASK], rule_params=rule_params, engine=engine, **options)
     assert total_error(result.params, expected) < 1e-8
-    last = meta_gradient(model, method.rule, [TASK], own=own, engine=engine, steps=3)
+    last = meta_gradient(model, method.rule, [TASK], rule_params=rule_params, engine=engine, steps=3)
     assert result.tasks[0].query_loss.item() == pytest.approx(last.loss.item(), rel=1e-10)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "warp-maml"])
 def test_every_method_on_a_residual_network(name: str) -> None:
-    method, model, own = prepared(name, small_resnet)
-    _, expected, expected_own = reference(model, method, own=own, steps=2, gamma=1.0, subset="cls+emb")
+    method, model, rule_params = prepared(name, small_resnet)
+    _, expected, expected_rule = reference(
+        model, method, rule_params=rule_params, steps=2, gamma=1.0, subset="cls+emb"
+    )
     conditioning = Conditioning(subset="cls+emb")
-    result = meta_gradient(model, method.rule, [TASK], own=own, steps=2, conditioning=conditioning)
+    result = meta_gradient(
+        model, method.rule, [TASK], rule_params=rule_params, steps=2, conditioning=conditioning
+    )
     assert total_error(result.params, expected) < 1e-8
-    assert total_error(result.own, expected_own) < 1e-8
+    assert total_error(result.rule_params, expected_rule) < 1e-8
 
 
 @pytest.mark.parametrize("name", ["warp-maml", "modgrad", "gap", "maml++"])
 @pytest.mark.parametrize("subset", ["ebn", "all"])
 def test_rivals_with_other_subsets(name: str, subset: str) -> None:
-    method, model, own = prepared(name)
-    _, expected, expected_own = reference(model, method, own=own, steps=2, gamma=1.0, subset=subset)
+    method, model, rule_params = prepared(name)
+    _, expected, expected_rule = reference(
+        model, method, rule_params=rule_params, steps=2, gamma=1.0, subset=subset
+    )
     conditioning = Conditioning(subset=subset)
-    result = meta_gradient(model, method.rule, [TASK], own=own, steps=2, conditioning=conditioning)
+    result = meta_gradient(
+        model, method.rule, [TASK], rule_params=rule_params, steps=2, conditioning=conditioning
+    )
     assert total_error(result.params, expected) < 1e-8
-    assert total_error(result.own, expected_own) < 1e-8
+    assert total_error(result.rule_params, expected_rule) < 1e-8
 
 
 @pytest.mark.parametrize("network", [small_conv, small_resnet])
@@ -152,21 +169,27 @@ def test_step_weights_gamma_and_the_ablation() -> None:
 
 
 @pytest.mark.parametrize("name", ["maml", "fomaml", "maml++", "gap"])
-def test_keeping_all_some_or_none_of_the_steps_changes_nothing(name: str) -> None:
-    method, model, own = prepared(name)
-    one_step = EagerSteps(model, method.rule, Conditioning()).kept_bytes(
-        model.params(), method.rule.at_step(own, 0), TASK.support_x, TASK.support_y
+def test_saving_all_some_or_none_of_the_steps_changes_nothing(name: str) -> None:
+    method, model, rule_params = prepared(name)
+    one_step = EagerSteps(model, method.rule, Conditioning()).saved_bytes(
+        model.params(), method.rule.at_step(rule_params, 0), TASK.support_x, TASK.support_y
     )
     assert one_step > 0
     results = [
         meta_gradient(
-            model, method.rule, [TASK], own=own, steps=3, conditioning=Conditioning(), memory=memory
+            model,
+            method.rule,
+            [TASK],
+            rule_params=rule_params,
+            steps=3,
+            conditioning=Conditioning(),
+            memory=memory,
         )
         for memory in (0, 2 * one_step, 2**40)
     ]
     for result in results[1:]:
         assert total_error(result.params, results[0].params) < 1e-12
-        assert total_error(result.own, results[0].own) < 1e-12
+        assert total_error(result.rule_params, results[0].rule_params) < 1e-12
 
 
 def test_tasks_are_summed_and_reported_one_by_one() -> None:
@@ -248,11 +271,11 @@ def test_bad_arguments_are_named(options: dict[str, object], message: str) -> No
 
 
 def test_bad_values_are_named() -> None:
-    with pytest.raises(ValueError, match="unknown method 'sgd'; there are maml"):
+    with pytest.raises(ValueError, match="unknown method 'sgd'; there are: maml"):
         build_method("sgd")
     with pytest.raises(ValueError, match="rate must be a positive number"):
         maml(-1.0)
-    with pytest.raises(ValueError, match="unknown conditioning loss 'kappa'; there are variance, log-kappa"):
+    with pytest.raises(ValueError, match="unknown conditioning loss 'kappa'; did you mean log-kappa"):
         Conditioning(loss="kappa")
     with pytest.raises(ValueError, match=r"weight .* must be a number >= 0"):
         Conditioning(weight=float("nan"))

@@ -16,15 +16,11 @@ import pandas as pd
 import pytest
 
 from firststep.cli import main
-from firststep.data.official import official
-from firststep.paper.experiments import EXPERIMENTS, experiment
-from firststep.paper.numbers import published
-from firststep.paper.scale import Scale
-from firststep.paper.setting import Setting
+from firststep.paper import EXPERIMENTS, ExperimentSettings, Scale, published
 from firststep.training.sessions import training_time
 from runs import width
 
-HERE = ("--scale", "smoke", "--executor", "here")
+HERE = ("--scale", "smoke", "--executor", "inline")
 # ResNets are slow even here: one of them, the smallest task.
 ONLY = {"table4": ("conv", "resnet10 1-shot maml"), "figure1": ("conv",)}
 
@@ -41,18 +37,18 @@ def test_every_experiment_from_nothing_to_its_files(
     status = main(["paper", "run", name, *HERE, "--runs", str(smoke_runs), "--out", str(tmp_path), *only])
     shown = capsys.readouterr()
     assert status == 0, shown.err
-    chosen = experiment(name)
+    chosen = EXPERIMENTS[name]()
     assert chosen.title in shown.out
-    stem = tmp_path / f"{name}-smoke-glyphs"
-    text = stem.with_suffix(".md").read_text(encoding="utf-8")
+    folder = tmp_path / name / "glyphs-smoke"
+    text = (folder / "README.md").read_text(encoding="utf-8")
     for fact in ("command", "scale", "data fingerprint", "training seed", "code", "torch", "hardware"):
         assert f"\n- {fact}: " in text
     assert f"firststep paper run {name} --scale smoke --data glyphs" in text
     assert "updates 2, meta batch 1, filters 4" in text
     assert " s in all for " in text  # training time
-    rows = Setting(Scale("smoke"), {"glyphs": None}).rows(chosen)
+    rows = ExperimentSettings(Scale("smoke"), {"glyphs": None}).rows(chosen)
     run = [row for row in rows if name not in ONLY or any(word in row.label for word in ONLY[name])]
-    frame = cells(stem.with_suffix(".csv"))
+    frame = cells(folder / "numbers.csv")
     ours = frame[frame["accuracy"].notna()]
     assert set(ours["row"]) == {row.label for row in run}
     tested = sum(len(test.options["steps"]) for row in run for test in row.tests)
@@ -60,12 +56,12 @@ def test_every_experiment_from_nothing_to_its_files(
     assert ours["accuracy"].between(0, 100).all()
     assert ours["condition_number"].ge(1).all()
     assert ours["parameters"].gt(0).all()
-    assert set(frame.loc[frame["paper_accuracy"].notna(), "row"]) == set(chosen.paper["row"])
+    assert set(frame.loc[frame["paper_accuracy"].notna(), "row"]) == set(chosen.paper.get("row", []))
     compared = [row for row in run if row.over is not None]
     assert set(ours.loc[ours["gain"].notna(), "row"]) == {row.label for row in compared}
     if chosen.figure is not None:
-        assert width(stem.with_suffix(".png")) > 600
-        svg = stem.with_suffix(".svg").read_text(encoding="utf-8")
+        assert width(folder / "figure.png") > 600
+        svg = (folder / "figure.svg").read_text(encoding="utf-8")
         assert "firststep paper run" in svg
         assert "scale: smoke" in svg
 
@@ -85,19 +81,17 @@ def test_what_is_done_is_not_done_again_and_all_results_come_on_one_page(
     assert {folder: training_time(folder) for folder in folders} == folders
     assert main(["paper", "report", "--results", str(tmp_path)]) == 0
     page = (tmp_path / "paper.html").read_text(encoding="utf-8")
-    assert experiment("table3").title in page
+    assert EXPERIMENTS["table3"]().title in page
     assert page.count("data:image/png;base64,") == 1
     assert "Not run here: table1" in page
     assert 'src="http' not in page
 
 
 def _cifar_fs(root: Path) -> Path:
-    """A small copy: six classes a split, eight pictures each."""
-    facts = official("cifar-fs")
-    assert facts is not None
+    """A small copy: six classes a split, eight images each."""
     root.mkdir()
     generator = np.random.default_rng(0)
-    for split in facts.classes:
+    for split in ("train", "val", "test"):
         labels = [label for label in range(6) for _ in range(8)]
         data = generator.integers(0, 256, (len(labels), 32, 32, 3), dtype=np.uint8)
         with open(root / f"CIFAR_FS_{split}.pickle", "wb") as file:
@@ -111,18 +105,18 @@ def test_table4_with_one_dataset_marks_the_rest_missing(
     data = _cifar_fs(tmp_path / "cifar")
     flags = ["--scale", "smoke", "--data", f"cifar-fs={data}", "--partial", "--runs", str(tmp_path / "runs")]
     flags += ["--out", str(tmp_path)]
-    assert main(["paper", "run", "table4", *flags, "--executor", "here", "--only", "conv4 1-shot"]) == 0
+    assert main(["paper", "run", "table4", *flags, "--executor", "inline", "--only", "conv4 1-shot"]) == 0
     capsys.readouterr()
     assert main(["paper", "show", "table4", *flags]) == 0
     assert "Not given, hence missing: cub" in capsys.readouterr().out
-    text = (tmp_path / "table4-smoke-cifar-fs.md").read_text(encoding="utf-8")
+    text = (tmp_path / "table4/cifar-fs-smoke/README.md").read_text(encoding="utf-8")
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if " | ours | " in line}
     assert len(lines) == 80
     # steps 0 to 5 and 10 are tested at this scale, 25 to 100 are not
     assert lines["cifar-fs conv4 1-shot conditioned"].count("±") == 7
     assert lines["cifar-fs conv4 1-shot conditioned"].count(" – ") == 3
     assert lines["cub conv4 1-shot conditioned"].count("±") == 0
-    frame = cells(tmp_path / "table4-smoke-cifar-fs.csv").set_index(["row", "step"])
+    frame = cells(tmp_path / "table4/cifar-fs-smoke/numbers.csv").set_index(["row", "step"])
     depths = published("depths")
     for method in ("maml", "conditioned"):
         printed = depths[(depths["dataset"] == "cifar-fs") & (depths["backbone"] == "conv4")]
@@ -140,10 +134,24 @@ def test_show_with_nothing_run_marks_everything_and_invents_nothing(
 ) -> None:
     assert main(["paper", "show", "table2", "figure2", "--runs", str(tmp_path), "--out", str(tmp_path)]) == 0
     assert "nothing has been run yet" in capsys.readouterr().out
-    assert cells(tmp_path / "table2-laptop-glyphs.csv")["accuracy"].isna().all()
-    assert width(tmp_path / "figure2-laptop-glyphs.png") > 600
+    assert cells(tmp_path / "table2/glyphs-laptop/numbers.csv")["accuracy"].isna().all()
+    assert width(tmp_path / "figure2/glyphs-laptop/figure.png") > 600
     assert main(["paper", "report", "--results", str(tmp_path)]) == 0
     assert "0 results" in (tmp_path / "paper.html").read_text(encoding="utf-8")
+
+
+def test_a_chosen_name_never_overwrites_another_scale(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["paper", "show", "table2", "--runs", str(tmp_path), "--out", str(tmp_path), "--name", "mine"]
+    assert main(words) == 0
+    assert main(words) == 0
+    page = tmp_path / "table2" / "glyphs-mine" / "README.md"
+    before = page.read_bytes()
+    assert b"--name mine" in before
+    assert main([*words, "--updates", "7"]) == 2
+    assert "choose another --name" in capsys.readouterr().err
+    assert page.read_bytes() == before
 
 
 def test_the_plan_is_measured_and_trains_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +228,7 @@ def test_a_failed_run_is_named_and_the_rest_is_shown(
     assert main(["paper", "run", "ways-and-shots", "--scale", "smoke", *flags]) == 2
     shown = capsys.readouterr()
     assert "1 of 2 runs failed: glyphs-conv6-maml-none-5way-20shot" in shown.err
-    frame = cells(tmp_path / "ways-and-shots-smoke-queries30-glyphs.csv")
+    frame = cells(tmp_path / "ways-and-shots/glyphs-smoke-queries-30/numbers.csv")
     assert set(frame.loc[frame["accuracy"].notna(), "row"]) == {"5-way 1-shot maml"}
 
 

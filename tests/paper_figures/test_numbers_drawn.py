@@ -28,7 +28,7 @@ from firststep.paper.figures.labels import place_labels
 
 def test_first_steps_by_network_hold_the_frame_and_mark_gaps() -> None:
     tests = FULL["figure1"][0]
-    absent = (tests["source"] == "ours") & (tests["backbone"] == "Conv6") & (tests["method"] == "maml")
+    absent = (tests["source"] == "ours") & (tests["backbone"] == "conv6") & (tests["method"] == "maml")
     figure = draw("figure1", (tests[~absent], EMPTY))
     axes = axes_of(figure, "cub, 5-way 5-shot")
     drawn = [numbers(each) for each in axes.lines]
@@ -113,7 +113,7 @@ def test_bigger_rates_are_no_part_of_a_curve() -> None:
 
 def test_parameters_against_accuracy() -> None:
     tests = FULL["figure5"][0]
-    unknown = tests["method"].eq("meta-sgd") & tests["source"].eq("ours") & tests["backbone"].eq("Conv6")
+    unknown = tests["method"].eq("meta-sgd") & tests["source"].eq("ours") & tests["backbone"].eq("conv6")
     figure = draw("figure5", (tests.assign(parameters=tests["parameters"].mask(unknown)), EMPTY))
     (axes,) = figure.axes
     assert axes.get_xscale() == "log"
@@ -159,7 +159,7 @@ def test_supplement_has_every_step_stage_and_subset() -> None:
             assert axes.get_yscale() == "log"
 
 
-def test_rivals_with_conditioning_look_like_them_with_a_rim() -> None:
+def test_rivals_with_conditioning_look_like_them_with_a_black_edge() -> None:
     rivals = (("gap", "none"), ("gap + conditioning", "cls"), ("new rule", "none"), ("newer rule", "none"))
     (axes,) = draw("figure5", (accuracies(models=rivals), EMPTY)).axes
     handles, labels = axes.get_legend_handles_labels()

@@ -8,23 +8,24 @@ import pytest
 import torch
 from torch import nn
 
-from firststep import METHODS, FunctionalModule, Method, adapt, build_method, maml, meta_gradient
-from firststep.adaptation import walk
+from firststep import METHODS, Method, build_method, maml
+from firststep.adaptation import iterate_steps
+from firststep.functional import FunctionalModule, adapt, meta_gradient
 from firststep.rules import scaled
 from formulas import FORMULAS
-from networks import OwnNetwork, generator, perturbed_own, small_conv, small_task
+from networks import OwnNetwork, generator, perturbed_rule_params, small_conv, small_task
 from reference import Params, total_error
 
 TASK = small_task()
 RATE = 0.3
 
 
-def learner_for(method: Method, module: nn.Module | None = None) -> FunctionalModule:
+def model_for(method: Method, module: nn.Module | None = None) -> FunctionalModule:
     return FunctionalModule(method.prepare(module or small_conv(), generator(3)))
 
 
-def one_step(model: FunctionalModule, method: Method, own: Params | None = None) -> Params:
-    return adapt(model, method.rule, TASK.support_x, TASK.support_y, steps=1, own=own).adapted
+def one_step(model: FunctionalModule, method: Method, rule_params: Params | None = None) -> Params:
+    return adapt(model, method.rule, TASK.support_x, TASK.support_y, steps=1, rule_params=rule_params).adapted
 
 
 def support_loss(model: FunctionalModule, params: Params) -> torch.Tensor:
@@ -35,19 +36,19 @@ def support_loss(model: FunctionalModule, params: Params) -> torch.Tensor:
 @pytest.mark.parametrize("name", METHODS)
 def test_one_step_is_the_plain_formula(name: str) -> None:
     method = build_method(name, RATE)
-    model = learner_for(method)
-    own = perturbed_own(method, model)
-    params = {key: value.requires_grad_() for key, value in model.params().items()}
+    model = model_for(method)
+    rule_params = perturbed_rule_params(method, model)
+    params = model.params()
     moving = method.rule.moving(model)
     grads = torch.autograd.grad(support_loss(model, params), [params[key] for key in moving])
     expected = FORMULAS[name](RATE)(
         dict(zip(moving, grads, strict=True)),
         {key: params[key] for key in moving},
-        own,
+        rule_params,
         0,
         lambda values: support_loss(model, params | values),
     )
-    got = one_step(model, method, own)
+    got = one_step(model, method, rule_params)
     assert total_error(got, params | expected) < 1e-9
     still = params.keys() - set(moving)
     assert all(torch.equal(got[key], params[key]) for key in still)
@@ -84,7 +85,7 @@ def test_modgrad_starts_near_gradient_descent_on_two_convolutions() -> None:
 def test_initial_values_are_a_function_of_the_generator_alone(name: str) -> None:
     method = build_method(name, RATE)
     before = torch.get_rng_state()
-    model = learner_for(method)
+    model = model_for(method)
     first, second = (method.rule.init(model, model.params(), generator(8)) for _ in range(2))
     default = method.rule.init(model, model.params())
     assert torch.equal(before, torch.get_rng_state())
@@ -95,22 +96,22 @@ def test_initial_values_are_a_function_of_the_generator_alone(name: str) -> None
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_own_parameter_is_learned(name: str) -> None:
+def test_every_parameter_of_a_rule_is_learned(name: str) -> None:
     """Its meta-gradient is not 0, except for a bias whose own gradient batch norm makes 0."""
     method = build_method(name, RATE, steps=2)
-    model = learner_for(method)
-    own = perturbed_own(method, model)
-    result = meta_gradient(model, method.rule, [TASK], own=own, steps=2)
-    assert result.own.keys() == own.keys()
-    for key, grad in result.own.items():
-        assert grad.shape == own[key].shape
+    model = model_for(method)
+    rule_params = perturbed_rule_params(method, model)
+    result = meta_gradient(model, method.rule, [TASK], rule_params=rule_params, steps=2)
+    assert result.rule_params.keys() == rule_params.keys()
+    for key, grad in result.rule_params.items():
+        assert grad.shape == rule_params[key].shape
         if not (key.startswith(("bias.blocks", "b.")) or "conv.bias" in key):
             assert grad.norm() > 1e-9, key
 
 
 def test_warp_layers_rest_in_the_inner_loop_and_move_in_the_outer() -> None:
     method = build_method("warp-maml", RATE)
-    model = learner_for(method)
+    model = model_for(method)
     start = model.params()
     warps = [name for name in start if name.startswith("warps.")]
     assert len(warps) == 3 * 4
@@ -123,13 +124,13 @@ def test_warp_layers_rest_in_the_inner_loop_and_move_in_the_outer() -> None:
 
 def test_steps_beyond_the_horizon_use_the_last_step_s_parameters() -> None:
     short, model = build_method("maml++", RATE, steps=2), FunctionalModule(small_conv())
-    own = perturbed_own(short, model)
+    rule_params = perturbed_rule_params(short, model)
     images, labels = TASK.support_x, TASK.support_y
-    got = adapt(model, short.rule, images, labels, steps=5, own=own).adapted
-    longer = {name: torch.cat([rows, rows[-1:], rows[-1:], rows[-1:]]) for name, rows in own.items()}
-    expected = adapt(model, short.rule, images, labels, steps=5, own=longer).adapted
+    got = adapt(model, short.rule, images, labels, steps=5, rule_params=rule_params).adapted
+    longer = {name: torch.cat([rows, rows[-1:], rows[-1:], rows[-1:]]) for name, rows in rule_params.items()}
+    expected = adapt(model, short.rule, images, labels, steps=5, rule_params=longer).adapted
     assert total_error(got, expected) == 0
-    walked = list(islice(walk(model, short.rule, model.params(), own, images, labels), 5))
+    walked = list(islice(iterate_steps(model, short.rule, model.params(), rule_params, images, labels), 5))
     assert total_error(walked[-1][0], expected) == 0
 
 
@@ -147,7 +148,7 @@ def test_a_user_s_own_network(name: str) -> None:
             meta_gradient(model, method.rule, [TASK])
         return
     result = meta_gradient(model, method.rule, [TASK], steps=2)
-    assert all(torch.isfinite(grad).all() for grad in [*result.params.values(), *result.own.values()])
+    assert all(torch.isfinite(grad).all() for grad in [*result.params.values(), *result.rule_params.values()])
 
 
 def test_longer_steps() -> None:
@@ -157,9 +158,9 @@ def test_longer_steps() -> None:
     assert total_error(twice, one_step(model, build_method("maml", 2 * RATE))) < 1e-12
     # What MAML++ sets, batch norm's scale and shift, it sets all the same.
     method = build_method("maml++", RATE)
-    own = perturbed_own(method, model)
-    twice = adapt(model, scaled(method.rule, 2.0), images, labels, steps=1, own=own).adapted
-    torch.testing.assert_close(twice["blocks.0.norm.weight"], own["norm.blocks.0.norm.weight"][0])
+    rule_params = perturbed_rule_params(method, model)
+    twice = adapt(model, scaled(method.rule, 2.0), images, labels, steps=1, rule_params=rule_params).adapted
+    torch.testing.assert_close(twice["blocks.0.norm.weight"], rule_params["norm.blocks.0.norm.weight"][0])
 
 
 @pytest.mark.parametrize("name", METHODS)

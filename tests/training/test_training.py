@@ -13,13 +13,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from firststep import FirststepError
-from firststep.rules import METHODS
-from firststep.training import TrainConfig, open_run, train
+from firststep.methods import METHODS
+from firststep.training import (
+    Checkpoint,
+    Interrupted,
+    TrainConfig,
+    TrainingProgress,
+    load_checkpoint,
+    load_trained,
+    open_run,
+    train,
+)
 from firststep.training import checkpoint as checkpoint_module
-from firststep.training.loop import Interrupted, Progress
 from runs import TINY, TINY_FLAGS, tiny_run
 
 
@@ -30,8 +38,8 @@ def same_files(first: Path, second: Path) -> None:
 
 
 def test_a_run_is_a_folder_with_all_that_was_seen(tmp_path: Path) -> None:
-    seen: list[Progress] = []
-    run = train(replace(TINY, all_every=1), tmp_path / "run", watch=seen.append)
+    seen: list[TrainingProgress] = []
+    run = train(replace(TINY, all_every=1), tmp_path / "run", on_update=seen.append)
     assert [progress.update for progress in seen] == [1, 2, 3, 4]
     record = json.loads(run.record_path.read_text())
     assert record["config"]["steps"] == 2
@@ -76,12 +84,12 @@ def test_every_method_trains_resumes_and_ends_bit_identical(method: str, tmp_pat
     config = replace(TINY, method=method, rate=None, updates=3, validate_every=1)
     whole = train(config, tmp_path / "whole")
 
-    def stop_after_one(progress: Progress) -> None:
+    def stop_after_one(progress: TrainingProgress) -> None:
         if progress.update == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(Interrupted, match=r"after update 1 of 3 and saved.*train --resume"):
-        train(config, tmp_path / "cut", watch=stop_after_one)
+        train(config, tmp_path / "cut", on_update=stop_after_one)
     train(resume=tmp_path / "cut")
     same_files(whole.folder, tmp_path / "cut")
 
@@ -179,15 +187,51 @@ def test_a_loss_that_is_not_finite_stops_with_the_episode_and_keeps_the_checkpoi
     with pytest.raises(FirststepError, match=r"not finite at update \d+: training episode \d+ \(seed 0\)"):
         tiny_run(tmp_path / "run", outer_rate=1e30, updates=50, validate_every=1)
     checkpoint = open_run(tmp_path / "run").load("last", torch.device("cpu"))
-    assert all(torch.isfinite(value).all() for value in checkpoint.params.values())
+    assert all(torch.isfinite(value).all() for value in checkpoint.model.values())
 
 
 def test_checkpoints_hold_weights_in_plain_safetensors(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", method="meta-sgd")
     tensors = load_file(run.checkpoint_path("best"))
-    assert "params/classifier.weight" in tensors
-    assert any(name.startswith("own/") for name in tensors)
-    assert not any(name.startswith("optimiser/") for name in tensors)
+    trained = load_trained(run.folder).meta
+    assert trained.state_dict().keys() == tensors.keys()
+    trained.load_state_dict(tensors)
+    assert "network.classifier.weight" in tensors
+    assert "rule_params.rate/classifier/weight" in tensors
+
+
+def as_format_1(path: Path) -> None:
+    """Rewrite a checkpoint as the version before wrote it: groups of names, other metadata."""
+    saved = load_checkpoint(path, torch.device("cpu"))
+
+    def old(name: str) -> str:
+        if name.startswith("rule_params."):
+            return "own/" + name.removeprefix("rule_params.").replace("/", ".")
+        return "params/" + name.removeprefix("network.")
+
+    tensors = {old(name): value for name, value in saved.model.items()}
+    for key, value in saved.optimiser.items():
+        kind, _, name = key.partition("/")
+        tensors[f"optimiser/{kind}/{old(name)}"] = value
+    state = {"update": saved.update, "facts": {"best": saved.best}}
+    save_file(tensors, path, {"firststep-1": json.dumps(state)})
+
+
+def test_checkpoints_of_the_format_before_load_and_resume(tmp_path: Path) -> None:
+    whole = tiny_run(tmp_path / "whole", method="meta-sgd", updates=6)
+    run = tiny_run(tmp_path / "run", method="meta-sgd", updates=4)
+    before: Checkpoint = run.load("last", torch.device("cpu"))
+    for which in ("best", "last"):
+        as_format_1(run.checkpoint_path(which))
+    after = run.load("last", torch.device("cpu"))
+    assert after.update == before.update
+    assert after.best == before.best
+    for mine, theirs in ((after.model, before.model), (after.optimiser, before.optimiser)):
+        assert mine.keys() == theirs.keys()
+        assert all(torch.equal(value, theirs[name]) for name, value in mine.items())
+    train(resume=run.folder, updates=6)
+    for name in ("checkpoints/last.safetensors", "metrics.jsonl"):
+        assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
 
 
 def test_other_data_cannot_resume(tmp_path: Path) -> None:
@@ -210,7 +254,7 @@ def test_other_data_cannot_resume(tmp_path: Path) -> None:
         ({"rate": -0.1}, "--rate must be a positive number"),
         ({"gamma": float("nan")}, "--gamma must be"),
         ({"compile": True, "engine": "unrolled"}, "--compile works with --engine stepwise only"),
-        ({"device": "gpu"}, "--device gpu is not a device"),
+        ({"device": "gpu"}, "gpu is not a device"),
         ({"subset": "emb+nonsense"}, "unknown parameter subset 'nonsense'"),
         ({"image_size": 15}, "image_size must be at least 16"),
         ({"shots": 39}, r"class .* has 40 images, but 39 shots \+ 3 queries need 42"),

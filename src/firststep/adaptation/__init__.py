@@ -1,7 +1,27 @@
 """The inner loop: one step as a pure function, the trajectory of K of them, and the Gram on the way."""
 
-from firststep.adaptation.gram import support_gram
-from firststep.adaptation.step import Seen, inner_step
-from firststep.adaptation.trajectory import Trajectory, adapt, walk
+from firststep.adaptation.auto_steps import (
+    LONGEST_AUTO,
+    MOST_FOLDS,
+    StepChoice,
+    choose_steps,
+    held_out_folds,
+)
+from firststep.adaptation.gram import gram_of, support_gram
+from firststep.adaptation.step import Aux, inner_step
+from firststep.adaptation.trajectory import Trajectory, adapt, iterate_steps
 
-__all__ = ["Seen", "Trajectory", "adapt", "inner_step", "support_gram", "walk"]
+__all__ = [
+    "LONGEST_AUTO",
+    "MOST_FOLDS",
+    "Aux",
+    "StepChoice",
+    "Trajectory",
+    "adapt",
+    "choose_steps",
+    "gram_of",
+    "held_out_folds",
+    "inner_step",
+    "iterate_steps",
+    "support_gram",
+]

@@ -6,40 +6,66 @@ from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
-from firststep.conditioning import classifier_gram, cross_entropy_residuals, jacobian_gram
-from firststep.conditioning.graph_gram import gram_in_graph
+from firststep.conditioning import classifier_gram, cross_entropy_residuals, gram_in_graph, jacobian_gram
 from firststep.network import FunctionalModule, Output
+from firststep.task import Inputs
 
 
 def support_gram(
     model: FunctionalModule,
-    images: Tensor,
-    labels: Tensor,
+    x: Inputs,
+    y: Tensor,
     *,
     params: Mapping[str, Tensor] | None = None,
     subset: str | Iterable[str] = "cls",
-    output: Output | None = None,
     chunk_size: int | None = None,
     check_finite: bool = True,
-    in_graph: bool = False,
 ) -> Tensor:
-    """G = J Jᵀ of the residuals of these images with respect to a parameter subset, float64 [n, n].
+    """G = J Jᵀ of the residuals of a support set with respect to a parameter subset, float64 [n, n].
 
     The classifier's part is taken in closed form, anything else from vector-Jacobian products, and the two
     are added: G is a sum over parameters. Differentiable in ``params``.
 
     Args:
         model: the network.
-        images: the support set.
-        labels: its labels, 0..ways-1.
-        params: the network's parameters; default the module's own.
+        x: the support set.
+        y: its labels, 0..ways-1.
+        params: the network's parameters; default the module's.
         subset: as :meth:`FunctionalModule.subset` takes it.
-        output: ``model(params, images)`` if it is known already.
         chunk_size: rows of J computed at once; default as many as fit in half a gigabyte.
         check_finite: refuse NaN and infinities; reading the values makes a GPU wait.
+    """
+    model.check_deterministic()
+    params = model.params() if params is None else params
+    model.check_params(params)
+    return gram_of(model, x, y, params, subset, chunk_size=chunk_size, check_finite=check_finite)
+
+
+def gram_of(
+    model: FunctionalModule,
+    x: Inputs,
+    y: Tensor,
+    params: Mapping[str, Tensor],
+    subset: str | Iterable[str],
+    *,
+    output: Output | None = None,
+    chunk_size: int | None = None,
+    check_finite: bool = False,
+    in_graph: bool = False,
+) -> Tensor:
+    """:func:`support_gram` without its checks.
+
+    Args:
+        model: the network.
+        x: the support set.
+        y: its labels.
+        params: the network's parameters.
+        subset: as :meth:`FunctionalModule.subset` takes it.
+        output: ``model(params, x)`` if it is known already.
+        chunk_size: rows of J computed at once.
+        check_finite: refuse NaN and infinities.
         in_graph: build on the graph of ``output`` from ``params``, whose memory is not bounded.
     """
-    params = model.params() if params is None else params
     names = model.subset(subset)
     classifier = model.subset("cls")
     # Only the whole weight has the closed form: with or without the bias.
@@ -47,21 +73,19 @@ def support_gram(
     parts: list[Tensor] = []
     rest = [name for name in names if name not in classifier]
     if weight in names:
-        output = model(params, images) if output is None else output
+        output = model(params, x) if output is None else output
         with_bias = any(name in names for name in bias)
-        parts.append(
-            classifier_gram(output.features, output.logits, labels, with_bias, check_finite=check_finite)
-        )
+        parts.append(classifier_gram(output.features, output.logits, y, with_bias, check_finite=check_finite))
     else:
         rest += [name for name in bias if name in names]
     if rest and in_graph:
-        output = model(params, images) if output is None else output
-        vector = cross_entropy_residuals(output.logits, labels, check_finite=check_finite)
+        output = model(params, x) if output is None else output
+        vector = cross_entropy_residuals(output.logits, y, check_finite=check_finite)
         parts.append(gram_in_graph(vector, [params[name] for name in rest]))
     elif rest:
         parts.append(
             jacobian_gram(
-                lambda p: cross_entropy_residuals(model(p, images).logits, labels, check_finite=check_finite),
+                lambda p: cross_entropy_residuals(model(p, x).logits, y, check_finite=check_finite),
                 params,
                 wrt=rest,
                 chunk_size=chunk_size,

@@ -1,4 +1,4 @@
-"""One inner step: parameters and a support set in, new parameters and what was seen out."""
+"""One inner step: parameters and a support set in, new parameters and auxiliary results out."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep.adaptation.gram import support_gram
+from firststep.adaptation.gram import gram_of
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
+from firststep.task import Inputs
 
 
-class Seen(NamedTuple):
-    """What one inner step saw at the parameters before it."""
+class Aux(NamedTuple):
+    """The auxiliary results of an inner step, at the parameters before it."""
 
     loss: Tensor
     """Mean cross-entropy of the support set."""
@@ -29,40 +30,40 @@ def inner_step(
     model: FunctionalModule,
     rule: Rule,
     params: Mapping[str, Tensor],
-    own: Mapping[str, Tensor],
-    images: Tensor,
-    labels: Tensor,
+    rule_params: Mapping[str, Tensor],
+    x: Inputs,
+    y: Tensor,
     *,
     subset: str | Iterable[str] | None = None,
     create_graph: bool = False,
     gram_in_graph: bool = False,
-) -> tuple[Params, Seen]:
-    """θ ↦ θ + update(∇L(θ)), and what was seen at θ.
+) -> tuple[Params, Aux]:
+    """θ ↦ θ + update(∇L(θ)), and the auxiliary results at θ.
 
     Args:
         model: the network.
         rule: the update rule.
         params: the network's parameters θ.
-        own: the rule's own parameters for this step: ``rule.at_step(own, k)``.
-        images: the support set.
-        labels: its labels.
+        rule_params: the rule's parameters for this step: ``rule.at_step(rule_params, k)``.
+        x: the support set.
+        y: its labels.
         subset: also give the Gram matrix for this parameter subset.
-        create_graph: keep the result differentiable in ``params`` and ``own``. Otherwise everything
+        create_graph: keep the result differentiable in ``params`` and ``rule_params``. Otherwise everything
             returned is detached and nothing of the computation stays in memory.
         gram_in_graph: of the Gram matrix too, as one graph with the step's: see ``in_graph`` of
-            :func:`support_gram`.
+            :func:`gram_of`.
     """
     if not create_graph:
         params = {name: value.detach() for name, value in params.items()}
-        own = {name: value.detach() for name, value in own.items()}
+        rule_params = {name: value.detach() for name, value in rule_params.items()}
     moving = rule.moving(model)
     with torch.enable_grad():
         theta = {
             name: value.detach().requires_grad_() if name in moving and not value.requires_grad else value
             for name, value in params.items()
         }
-        output = model(theta, images)
-        loss = F.cross_entropy(output.logits, labels)
+        output = model(theta, x)
+        loss = F.cross_entropy(output.logits, y)
         grads = torch.autograd.grad(
             loss,
             [theta[name] for name in moving],
@@ -74,24 +75,15 @@ def inner_step(
         steps = rule.update(
             dict(zip(moving, grads, strict=True)),
             {name: theta[name] for name in moving},
-            dict(own),
-            lambda moved: F.cross_entropy(model({**theta, **moved}, images).logits, labels),
+            dict(rule_params),
+            lambda moved: F.cross_entropy(model({**theta, **moved}, x).logits, y),
         )
         updated = {name: value + steps[name] if name in steps else value for name, value in theta.items()}
         gram = None
         if subset is not None:
-            gram = support_gram(
-                model,
-                images,
-                labels,
-                params=theta,
-                subset=subset,
-                output=output,
-                check_finite=False,
-                in_graph=gram_in_graph,
-            )
-    seen = Seen(loss, output.features, output.logits, gram)
+            gram = gram_of(model, x, y, theta, subset, output=output, in_graph=gram_in_graph)
+    aux = Aux(loss, output.features, output.logits, gram)
     if not create_graph:
         updated = {name: value.detach() for name, value in updated.items()}
-        seen = Seen(loss.detach(), output.features.detach(), output.logits.detach(), gram)
-    return updated, seen
+        aux = Aux(loss.detach(), output.features.detach(), output.logits.detach(), gram)
+    return updated, aux

@@ -8,16 +8,17 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from firststep.adaptation.step import Seen, inner_step
+from firststep.adaptation.step import Aux, inner_step
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
+from firststep.task import Inputs
 
 
 class Trajectory(NamedTuple):
     params: list[Params]
     """θ(0)..θ(K): one more than there are steps."""
-    seen: list[Seen]
-    """What each step saw at the parameters before it: stages 0..K-1."""
+    aux: list[Aux]
+    """The auxiliary results of each step, at the parameters before it: stages 0..K-1."""
 
     @property
     def adapted(self) -> Params:
@@ -27,65 +28,87 @@ class Trajectory(NamedTuple):
 def adapt(
     model: FunctionalModule,
     rule: Rule,
-    images: Tensor,
-    labels: Tensor,
+    x: Inputs,
+    y: Tensor,
     *,
     steps: int = 5,
     params: Mapping[str, Tensor] | None = None,
-    own: Mapping[str, Tensor] | None = None,
+    rule_params: Mapping[str, Tensor] | None = None,
     subset: str | Iterable[str] | None = None,
     create_graph: bool = False,
 ) -> Trajectory:
     """Adapt to a support set in ``steps`` inner steps and keep all the parameters on the way.
 
-    Without ``create_graph`` it holds no graph and no activations: only K+1 parameter dicts.
+    Without ``create_graph`` it holds no graph and no activations: only K+1 parameter dicts. None of them
+    shares memory with the module, so that training it further does not change them.
 
     Args:
         model: the network.
         rule: the update rule.
-        images: the support set.
-        labels: its labels, 0..ways-1.
+        x: the support set.
+        y: its labels, 0..ways-1.
         steps: how many.
-        params: the initial parameters θ(0); default the module's own.
-        own: the rule's own parameters; default as ``rule.init`` makes them.
+        params: the initial parameters θ(0); default the module's.
+        rule_params: the rule's parameters; default as ``rule.init`` makes them.
         subset: also give the Gram matrix for this parameter subset at every stage 0..K-1.
-        create_graph: keep the whole trajectory differentiable in ``params`` and ``own``.
+        create_graph: keep the whole trajectory differentiable in ``params`` and ``rule_params``.
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative, it is {steps}")
     start = model.params() if params is None else dict(params)
-    own = rule.init(model, start) if own is None else own
+    if not create_graph:
+        start = {name: value.detach() for name, value in start.items()}
+    if params is None and not create_graph:
+        start = {name: value.clone() for name, value in start.items()}
+    rule_params = rule.init(model, start) if rule_params is None else rule_params
     trajectory = Trajectory([start], [])
-    walker = walk(model, rule, start, own, images, labels, subset=subset, create_graph=create_graph)
+    steps_taken = iterate_steps(
+        model, rule, start, rule_params, x, y, subset=subset, create_graph=create_graph
+    )
     for _ in range(steps):
-        new, seen = next(walker)
+        new, aux = next(steps_taken)
         trajectory.params.append(new)
-        trajectory.seen.append(seen)
+        trajectory.aux.append(aux)
     return trajectory
 
 
-def walk(
+def iterate_steps(
     model: FunctionalModule,
     rule: Rule,
     params: Mapping[str, Tensor],
-    own: Mapping[str, Tensor],
-    images: Tensor,
-    labels: Tensor,
+    rule_params: Mapping[str, Tensor],
+    x: Inputs,
+    y: Tensor,
     *,
     subset: str | Iterable[str] | None = None,
     create_graph: bool = False,
-) -> Iterator[tuple[Params, Seen]]:
-    """Inner steps without end, one at a time: for walks too long to keep."""
+) -> Iterator[tuple[Params, Aux]]:
+    """Inner steps without end, one at a time: for trajectories too long to keep."""
+    model.check_deterministic()
+    model.check_params(params)
+    return _steps(model, rule, params, rule_params, x, y, subset, create_graph)
+
+
+def _steps(
+    model: FunctionalModule,
+    rule: Rule,
+    params: Mapping[str, Tensor],
+    rule_params: Mapping[str, Tensor],
+    x: Inputs,
+    y: Tensor,
+    subset: str | Iterable[str] | None,
+    create_graph: bool,
+) -> Iterator[tuple[Params, Aux]]:
     current = dict(params)
     for step in count():
-        current, seen = inner_step(
+        current, aux = inner_step(
             model,
             rule,
             current,
-            rule.at_step(own, step),
-            images,
-            labels,
+            rule.at_step(rule_params, step),
+            x,
+            y,
             subset=subset,
             create_graph=create_graph,
         )
-        yield current, seen
+        yield current, aux

@@ -12,6 +12,17 @@ from firststep.backbones.norm import BatchStatisticsNorm
 POOLED_BLOCKS = 4  # only the first four blocks halve the image
 
 
+def smallest_conv_image(depth: int) -> int:
+    """One pixel is left of it after the pooling."""
+    return int(2 ** min(depth, POOLED_BLOCKS))
+
+
+def conv_features(depth: int, image_size: int, filters: int | None) -> int:
+    """The length of the flattened features; 64 filters unless given."""
+    final_size = image_size // smallest_conv_image(depth)
+    return (64 if filters is None else filters) * final_size**2
+
+
 class ConvBlock(nn.Module):
     """3x3 convolution, batch norm, ReLU and, where pooled, 2x2 max-pool."""
 
@@ -56,10 +67,9 @@ class Conv(nn.Module):
         super().__init__()
         if depth < 1:
             raise ValueError(f"depth must be at least 1, not {depth}")
-        final_size = image_size // 2 ** min(depth, POOLED_BLOCKS)
-        if final_size < 1:
+        if image_size < smallest_conv_image(depth):
             raise ValueError(
-                f"image_size must be at least {2 ** min(depth, POOLED_BLOCKS)} for {depth} blocks, "
+                f"image_size must be at least {smallest_conv_image(depth)} for {depth} blocks, "
                 f"because the first {POOLED_BLOCKS} each halve it; it is {image_size}"
             )
         self.blocks = nn.Sequential(
@@ -68,7 +78,7 @@ class Conv(nn.Module):
                 for i in range(depth)
             )
         )
-        self.classifier = linear(filters * final_size**2, ways)
+        self.classifier = linear(conv_features(depth, image_size, filters), ways)
         self.embedding = f"blocks.{depth - 1}.conv"
         self.embedding_norm = f"blocks.{depth - 1}.norm"
         initialise(self, generator)

@@ -15,7 +15,7 @@ which gives, with P = p - a ⟨u x̂⟩,
     of z: r [P g - a ⟨g x̂⟩ u - (⟨g⟩ P - a ⟨g x̂⟩⟨u⟩) - x̂ (⟨g x̂⟩ (P - a ⟨u x̂⟩) + a E)].
 
 So each derivative is one pass of means and one of multiply-adds with a few numbers per channel. Autograd's
-own, of the forward pass written out, takes about three times as many passes over the pictures, and reading
+own, of the forward pass written out, takes about three times as many passes over the images, and reading
 and writing them is what normalisation costs.
 """
 

@@ -9,28 +9,61 @@ from functools import partial
 import torch
 from torch import nn
 
-from firststep.backbones.conv import Conv
-from firststep.backbones.resnet import ResNet
+from firststep.backbones.conv import Conv, conv_features, smallest_conv_image
+from firststep.backbones.resnet import SMALLEST_IMAGE, ResNet, resnet_features
+from firststep.utils.registry import Registry
+
+DEFAULT_FILTERS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backbone:
-    """A network that can be built for any number of classes and any image."""
+    """A network that can be built for any number of classes and any image size, and its facts."""
 
+    title: str
+    """As tables and figures show it, such as ``"Conv4"``."""
     build: Callable[..., nn.Module]
     """Takes ways, image_size, channels, generator and, where ``has_filters``, filters."""
+    features: Callable[[int, int | None], int]
+    """(image size, filters) → the number of features that the classifier gets."""
     has_filters: bool
-    """Whether its width is the user's to choose."""
+    """Whether its width can be chosen."""
     image_size: int
     """The paper's image size for it."""
+    smallest_image: int
+    """The smallest image size that it takes."""
 
 
-BACKBONES: dict[str, Backbone] = {
-    "conv4": Backbone(build=partial(Conv, 4), has_filters=True, image_size=84),
-    "conv6": Backbone(build=partial(Conv, 6), has_filters=True, image_size=84),
-    "resnet10": Backbone(build=partial(ResNet, (1, 1, 1, 1)), has_filters=False, image_size=224),
-    "resnet18": Backbone(build=partial(ResNet, (2, 2, 2, 2)), has_filters=False, image_size=224),
-}
+def _conv(depth: int) -> Backbone:
+    return Backbone(
+        title=f"Conv{depth}",
+        build=partial(Conv, depth),
+        features=partial(conv_features, depth),
+        has_filters=True,
+        image_size=84,
+        smallest_image=smallest_conv_image(depth),
+    )
+
+
+def _resnet(layers: int, blocks: tuple[int, ...]) -> Backbone:
+    return Backbone(
+        title=f"ResNet{layers}",
+        build=partial(ResNet, blocks),
+        features=resnet_features,
+        has_filters=False,
+        image_size=224,
+        smallest_image=SMALLEST_IMAGE,
+    )
+
+
+BACKBONES: Registry[Backbone] = Registry(
+    "backbone",
+    conv4=_conv(4),
+    conv6=_conv(6),
+    resnet10=_resnet(10, (1, 1, 1, 1)),
+    resnet18=_resnet(18, (2, 2, 2, 2)),
+)
+"""Add your own with ``BACKBONES.register("name", Backbone(...))``."""
 
 
 def build_backbone(
@@ -43,11 +76,9 @@ def build_backbone(
     generator: torch.Generator | None = None,
 ) -> nn.Module:
     """The network of that name; ``image_size`` defaults to the paper's, ``filters`` (Conv only) to 64."""
-    if name not in BACKBONES:
-        raise ValueError(f"unknown backbone {name!r}; there are {', '.join(BACKBONES)}")
     backbone = BACKBONES[name]
     if filters is not None and not backbone.has_filters:
         raise ValueError(f"filters cannot be chosen for {name}: its widths are fixed")
-    width = {"filters": 64 if filters is None else filters} if backbone.has_filters else {}
+    width = {"filters": DEFAULT_FILTERS if filters is None else filters} if backbone.has_filters else {}
     size = backbone.image_size if image_size is None else image_size
     return backbone.build(ways=ways, image_size=size, channels=channels, generator=generator, **width)

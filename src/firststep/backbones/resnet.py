@@ -12,6 +12,12 @@ from firststep.backbones.initialise import convolution, initialise, linear
 from firststep.backbones.norm import BatchStatisticsNorm
 
 STAGE_WIDTHS = (64, 128, 256, 512)
+SMALLEST_IMAGE = 32  # the network halves it five times
+
+
+def resnet_features(image_size: int, filters: int | None = None) -> int:
+    """The last stage's width, whatever the image size: global average pooling."""
+    return STAGE_WIDTHS[-1]
 
 
 class SimpleBlock(nn.Module):
@@ -61,9 +67,10 @@ class ResNet(nn.Module):
         super().__init__()
         if len(blocks) != len(STAGE_WIDTHS) or min(blocks) < 1:
             raise ValueError(f"blocks must be {len(STAGE_WIDTHS)} positive numbers, not {list(blocks)}")
-        if image_size < 32:
+        if image_size < SMALLEST_IMAGE:
             raise ValueError(
-                f"image_size must be at least 32, because the network halves it five times, not {image_size}"
+                f"image_size must be at least {SMALLEST_IMAGE}, because the network halves it five times, "
+                f"not {image_size}"
             )
         self.stem_conv = convolution(channels, STAGE_WIDTHS[0], 7, stride=2, padding=3, bias=False)
         self.stem_norm = BatchStatisticsNorm(STAGE_WIDTHS[0])

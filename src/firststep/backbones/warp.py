@@ -38,6 +38,8 @@ class WarpedConv(nn.Module):
 
     embedding: str
     embedding_norm: str
+    outer_loop_only = ("warps",)
+    """Submodules that the inner loop of Warp-MAML leaves alone."""
 
     def __init__(self, conv: Conv, generator: torch.Generator | None = None) -> None:
         super().__init__()

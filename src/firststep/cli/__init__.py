@@ -13,14 +13,18 @@ import time
 
 from firststep.cli.process import prepare
 from firststep.errors import FirststepError, unknown
+from firststep.utils.extras import extra
+from firststep.utils.user_modules import import_user_modules
+
+__all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, str] = {
     "demo": "meta-train with and without conditioning on the embedded glyphs and compare, in minutes",
     "data": "look at a dataset, check it and build its cache; `firststep data list` shows all",
     "train": "meta-train a model by a recipe and flags, or resume a run",
     "evaluate": "test a run: accuracy and condition number after every inner step",
-    "compare": "tables, pictures and paired differences of several runs",
-    "adapt": "adapt a trained model to folders of your own pictures and classify others",
+    "compare": "tables, figures and paired differences of several runs",
+    "adapt": "adapt a trained model to folders of your own images and classify others",
     "diagnose": "eigenvalue spectrum and condition number of a run or of your own module",
     "paper": "every table and figure of the paper: plan, run, show beside its numbers, report",
     "parameters": "count the parameters of every method and backbone",
@@ -37,14 +41,13 @@ DESCRIPTION = "Few-shot learners that are good from the first gradient step."
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return the exit status: 0 done, 2 bad input, 130 interrupted."""
-    if arguments is None:  # this process is ours
-        prepare()
+    """Run one command; return the exit status: 0 done, 2 bad input or a missing extra, 130 interrupted."""
+    own_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
-        status = _run(arguments)
+        status = _run(arguments, own_process)
     except FirststepError as error:
         if debug:
             raise
@@ -60,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if status == 2 and not is_rank0():
-        # torchrun ends all processes as soon as one fails, even before the one that is_rank0 has spoken.
+        # torchrun ends all processes as soon as one fails, even before rank 0 has printed why.
         time.sleep(SILENCE)
     return status
 
@@ -70,7 +73,8 @@ def is_rank0() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], own_process: bool) -> int:
+    modules, arguments = _split_imports(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview(), file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
@@ -88,9 +92,13 @@ def _run(arguments: list[str]) -> int:
             f"{' and '.join(SHARED)}"
         )
 
-    import tyro
+    with extra("cli", "the command line"):
+        import tyro
 
-    module = importlib.import_module(f"firststep.cli.{command}")
+        if own_process:
+            prepare()
+        import_user_modules(modules)
+        module = importlib.import_module(f"firststep.cli.{command}")
     try:
         if hasattr(module, "main"):  # a command that reads its arguments in its own way
             module.main(rest)
@@ -103,16 +111,34 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
+def _split_imports(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The modules named by ``--import`` before the command, and the arguments from the command on."""
+    modules = []
+    rest = list(arguments)
+    while rest and (rest[0] == "--import" or rest[0].startswith("--import=")):
+        flag, _, value = rest.pop(0).partition("=")
+        if not value:
+            if not rest:
+                raise FirststepError(f"{flag} takes the name of a module")
+            value = rest.pop(0)
+        modules += [name for name in value.split(",") if name]
+    return modules, rest
+
+
 def _overview() -> str:
     width = max(map(len, COMMANDS))
     return "\n".join(
         [
             DESCRIPTION,
             "",
-            "usage: firststep COMMAND [--help] [--debug] ...",
+            "usage: firststep [--import MODULE] COMMAND [--help] [--debug] ...",
             "",
             *(f"  {name:{width}}  {what}" for name, what in COMMANDS.items()),
             "",
             "--help after a command explains it; --debug shows where an error came from; --version.",
+            "--import MODULE, before the command and as often as needed, imports a module of your own (the",
+            "working folder is searched first). It can register methods, backbones, datasets, losses,",
+            "metrics and experiments, which the command then knows by name. FIRSTSTEP_IMPORT=a,b in the",
+            "environment does the same.",
         ]
     )

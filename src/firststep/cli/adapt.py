@@ -1,4 +1,4 @@
-"""``firststep adapt``: a trained model on somebody's own pictures."""
+"""``firststep adapt``: a trained model on your own images."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
-from rich.table import Table
 
-from firststep.cli.terminal import console
+from firststep.cli.terminal import console, render
 from firststep.errors import FirststepError
-from firststep.evaluation.classify import Adapted, adapt_to, load_pictures, load_support, picture_files
-from firststep.evaluation.trained import load_trained
+from firststep.evaluation import AdaptedModel, adapt_to_images, image_files, load_images, load_support
+from firststep.training import load_trained
+from firststep.utils import Table
 
 
 def adapt(
@@ -31,18 +31,18 @@ def adapt(
     device: str | None = None,
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("adapted"),
 ) -> None:
-    """Adapt a trained model to a few labelled pictures and classify others.
+    """Adapt a trained model to a few labelled images and classify others.
 
-    Each query picture is classified together with the support pictures and no other query, so that one
+    Each query image is classified together with the support images and no other query, so that one
     query's answer never depends on another; --transductive classifies all queries in one batch instead.
 
     Args:
         run: Folder of a run, or builtin:glyphs.
-        support: Folder with one subfolder for each class, with a few pictures each.
-        query: Picture, or folder of pictures, to classify.
-        steps: Inner steps to take; auto chooses by cross-validation on the support pictures.
+        support: Folder with one subfolder for each class, with a few images each.
+        query: Image, or folder of images, to classify.
+        steps: Inner steps to take; auto chooses by cross-validation on the support images.
         rate_multiplier: Take inner steps so many times as long.
-        transductive: Let the query pictures share batch-norm statistics.
+        transductive: Let the query images share batch-norm statistics.
         format: Of the predictions on standard output.
         which: Checkpoint: best by validation, or last.
         device: cpu, cuda, ...; as trained if left out.
@@ -50,13 +50,14 @@ def adapt(
     """
     number = None if steps == "auto" else _number(steps)
     trained = load_trained(run, which=which, device=device)
-    files = picture_files(query) if query is not None else []
-    pictures = load_pictures(files, trained.preprocessing, trained.setup.device) if files else None
-    adapted = adapt_to(trained, load_support(support, trained), steps=number, rate_multiplier=rate_multiplier)
-    path = adapted.save(out)
+    files = image_files(query) if query is not None else []
+    images = load_images(files, trained.preprocessing, trained.meta.device) if files else None
+    examples = load_support(support, trained.meta, trained.preprocessing)
+    adapted = adapt_to_images(trained.meta, examples, steps=number, rate_multiplier=rate_multiplier)
+    path = adapted.save(out, trained.describe())
     print(f"{_how(adapted)}; weights: {path}", file=sys.stderr)
-    if pictures is not None:
-        rows = _predictions(adapted, files, adapted.probabilities(pictures, transductive).tolist())
+    if images is not None:
+        rows = _predictions(adapted, files, adapted.probabilities(images, transductive).tolist())
         _print(rows, adapted.support.classes, format)
 
 
@@ -66,7 +67,7 @@ def _number(steps: str) -> int:
     return int(steps)
 
 
-def _how(adapted: Adapted) -> str:
+def _how(adapted: AdaptedModel) -> str:
     choice = adapted.choice
     taken = f"adapted to {len(adapted.support.classes)} classes in {choice.steps} steps"
     if choice.folds:
@@ -75,7 +76,7 @@ def _how(adapted: Adapted) -> str:
 
 
 def _predictions(
-    adapted: Adapted, files: list[Path], probabilities: list[list[float]]
+    adapted: AdaptedModel, files: list[Path], probabilities: list[list[float]]
 ) -> list[dict[str, Any]]:
     rows = []
     for file, row in zip(files, probabilities, strict=True):
@@ -83,7 +84,7 @@ def _predictions(
         by_class = dict(zip(adapted.support.classes, row, strict=True))
         rows.append(
             {
-                "picture": str(file),
+                "image": str(file),
                 "class": adapted.support.classes[best],
                 "probability": row[best],
                 "all": by_class,
@@ -97,12 +98,11 @@ def _print(rows: list[dict[str, Any]], classes: list[str], format: str) -> None:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
     elif format == "csv":
         table = csv.writer(sys.stdout, lineterminator="\n")
-        table.writerow(["picture", "class", "probability", *classes])
+        table.writerow(["image", "class", "probability", *classes])
         for row in rows:
-            table.writerow([row["picture"], row["class"], row["probability"], *row["all"].values()])
+            table.writerow([row["image"], row["class"], row["probability"], *row["all"].values()])
     else:
-        shown = Table("picture", "class", "probability")
-        shown.columns[2].justify = "right"
+        shown = Table(["image", "class", "probability"], left_aligned=2)
         for row in rows:
-            shown.add_row(row["picture"], row["class"], f"{100 * row['probability']:.1f} %")
-        console().print(shown)
+            shown.add_row(row["image"], row["class"], f"{100 * row['probability']:.1f} %")
+        console().print(render(shown))

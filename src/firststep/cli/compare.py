@@ -8,14 +8,22 @@ from typing import Annotated
 import tyro
 
 from firststep.cli.evaluate import evaluate_run, file_name
-from firststep.cli.terminal import accuracy_table, console
+from firststep.cli.terminal import console, print_wide
 from firststep.errors import FirststepError
-from firststep.evaluation.comparison import markdown, table
-from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, Evaluation, load_evaluation
-from firststep.evaluation.figures import comparison_figure, save_figure
-from firststep.evaluation.report import report
-from firststep.training.run import BUILTIN, Run, open_run
-from firststep.utils.files import write_text
+from firststep.evaluation import (
+    DEFAULT_EPISODES,
+    DEFAULT_STEPS,
+    Evaluation,
+    comparison_figure,
+    comparison_frame,
+    comparison_table,
+    html_report,
+    load_evaluation,
+    steps_table,
+)
+from firststep.plotting import save_figure
+from firststep.training import BUILTIN, Run, open_run
+from firststep.utils import write_text
 
 
 def compare(
@@ -26,7 +34,7 @@ def compare(
     episodes: int = DEFAULT_EPISODES,
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("comparison"),
 ) -> None:
-    """Compare runs on the same test episodes: table, paired differences, pictures, one HTML report.
+    """Compare runs on the same test episodes: table, paired differences, figures, one HTML report.
 
     A run that was not yet tested with these settings is tested first. The first run is the one that the
     others are compared with.
@@ -42,9 +50,8 @@ def compare(
     opened = [open_run(run) for run in runs]
     evaluations = [_evaluation(name, run, steps, episodes) for name, run in zip(runs, opened, strict=True)]
     write_comparison(evaluations, opened, out)
-    screen = console()
-    screen.print(accuracy_table(evaluations))
-    screen.print(f"written: {out}/comparison.html, .csv, .md, .png")
+    print_wide(steps_table(evaluations))
+    console().print(f"written: {out}/comparison.html, .csv, .md, .png")
 
 
 def _evaluation(name: str, run: Run, steps: tuple[int, ...], episodes: int) -> Evaluation:
@@ -65,8 +72,8 @@ def write_comparison(evaluations: list[Evaluation], runs: list[Run], out: Path) 
     except OSError as error:
         raise FirststepError(f"cannot make the folder {out}: {error.strerror}") from None
     metrics = [run.metrics() for run in runs]
-    write_text(out / "comparison.csv", table(evaluations).to_csv(index=False, lineterminator="\n"))
-    write_text(out / "comparison.md", markdown(evaluations))
+    write_text(out / "comparison.csv", comparison_frame(evaluations).to_csv(index=False, lineterminator="\n"))
+    write_text(out / "comparison.md", comparison_table(evaluations).to_markdown())
     save_figure(comparison_figure(evaluations, metrics), out / "comparison.png")
     title = "firststep: " + " and ".join(dict.fromkeys(e.run for e in evaluations))
-    write_text(out / "comparison.html", report(evaluations, metrics, title))
+    write_text(out / "comparison.html", html_report(evaluations, metrics, title))

@@ -1,4 +1,4 @@
-"""``firststep data``: what a dataset on disk is, whether it is complete, and how it looks."""
+"""``firststep data``: what is on disk, whether it is complete, and what it looks like."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def data(
     split: Literal["train", "val", "test"] = "train",
     episode: Annotated[int, tyro.conf.arg(metavar="INT")] = 0,
 ) -> None:
-    """Look at a dataset: say what was found, check it, build its cache, draw a contact sheet.
+    """Look at a dataset: show what was found, check it, build its cache, draw a contact sheet.
 
     Args:
         name: glyphs, omniglot, cifar-fs, fc100, mini-imagenet, tiered-imagenet, cub or folder;
             or "list" to show what each of them is and where it comes from.
         path: The folder or archive that holds it. Not needed for glyphs.
-        size: Side of the pictures in pixels; the dataset's usual size if left out.
+        size: Side of the images in pixels; the dataset's usual size if left out.
         seed: glyphs: of the drawing. folder: of the split, where the folders have none.
         channels: folder: 3 for RGB (default), 1 for grey.
         rotations: omniglot: quarter turns as extra classes.
         download: First fetch the official files into PATH (omniglot, cifar-fs, fc100).
-        skip_broken: Leave out pictures that cannot be decoded, and count them.
+        skip_broken: Leave out images that cannot be decoded, and count them.
         partial: Accept data that differs from the official classes and counts.
         cache: Folder for the cache, instead of beside the data or the user's cache folder.
         sheet: PNG file for the contact sheet of an episode; in the cache if left out.
@@ -48,24 +48,22 @@ def data(
         split: Split that the sheets show.
         episode: Number of the episode that the sheet shows.
     """
-    from firststep.cli import found
+    from firststep.cli import data_view
 
     if name == "list":
         if path is not None:
             raise FirststepError("`firststep data list` takes no path")
-        found.print_registry()
+        data_view.print_registry()
         return
     from firststep.cli.progress import progress_bar
-    from firststep.data import DifferentError, open_dataset
-    from firststep.data.download import download as fetch
-    from firststep.data.registry import entry
+    from firststep.data import DatasetMismatchError, download_files, get_dataset_info, open_dataset
 
     try:
         with progress_bar() as progress:
             if download:
                 if path is None:
                     raise FirststepError("--download needs a folder to put the files in: give it as PATH")
-                fetch(entry(name), path, progress)
+                download_files(get_dataset_info(name), path, progress)
             dataset = open_dataset(
                 name,
                 path,
@@ -78,11 +76,11 @@ def data(
                 cache_folder=cache,
                 progress=progress,
             )
-    except DifferentError as error:
+    except DatasetMismatchError as error:
         print("\n".join(error.lines), file=sys.stderr)
         raise
-    found.print_dataset(dataset)
+    data_view.print_dataset(dataset)
     shown = dataset.split(split)
-    found.draw_episode(shown, episode, sheet or dataset.folder / f"{split}-episode-{episode}.png")
+    data_view.draw_episode(shown, episode, sheet or dataset.folder / f"{split}-episode-{episode}.png")
     if classes_sheet is not None:
-        found.draw_classes(shown, classes_sheet)
+        data_view.draw_classes(shown, classes_sheet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -12,14 +13,13 @@ import tyro
 from firststep.cli.compare import write_comparison
 from firststep.cli.evaluate import evaluate_run
 from firststep.cli.progress import progress_bar
-from firststep.cli.terminal import accuracy_table, console
+from firststep.cli.terminal import console, print_wide
 from firststep.cli.watch import training_view
 from firststep.errors import FirststepError
-from firststep.evaluation.comparison import paired_differences
-from firststep.evaluation.evaluate import Evaluation
-from firststep.training import open_run, recipe
-from firststep.training.setup import open_data
-from firststep.training.side_by_side import train_side_by_side
+from firststep.evaluation import Evaluation, paired_differences, steps_table
+from firststep.jobs import Job, JobEvent, run_jobs
+from firststep.training import Interrupted, Run, TrainConfig, open_data, open_run, recipe
+from firststep.utils import available_cores
 
 TWINS = ("builtin:glyphs-maml", "builtin:glyphs")
 
@@ -35,7 +35,7 @@ def demo(
     Then test the two models that come with firststep, which the recipe `glyphs` trained for longer.
 
     Args:
-        out: Folder for the runs, tables and pictures, which must be new; demo, demo-2, ... if left out.
+        out: Folder for the runs, tables and images, which must be new; demo, demo-2, ... if left out.
         updates: Meta-updates of each run; the recipe's if left out.
         episodes: Test episodes.
     """
@@ -45,7 +45,7 @@ def demo(
     elif out.exists():
         raise FirststepError(f"{out} exists already; remove it or choose another with --out")
     screen = console()
-    config = recipe("demo")
+    config = replace(recipe("demo"), threads=max(1, available_cores() // 2))  # two runs side by side
     if updates is not None:
         config = replace(config, updates=updates)
     with progress_bar() as progress:
@@ -54,37 +54,57 @@ def demo(
         f"Meta-training twice on glyphs for {config.total_updates} updates, with and without conditioning; "
         "all else is the same."
     )
-    jobs = {
-        "maml": (replace(config, conditioning="none"), out / "maml"),
-        "conditioned": (config, out / "conditioned"),
-    }
-    with training_view(list(jobs), config.meta_batch) as watch:
-        runs = train_side_by_side(jobs, watch)
+    runs = train_pair(config, out)
     steps = range(config.steps + 1)
-    trained = [evaluate_run(str(run.folder), steps=steps, episodes=episodes)[0] for run in runs.values()]
-    write_comparison(trained, list(runs.values()), out)
+    trained = [evaluate_run(str(run.folder), steps=steps, episodes=episodes)[0] for run in runs]
+    write_comparison(trained, runs, out)
     shipped = [
         evaluate_run(name, steps=steps, episodes=episodes, out=out / "shipped" / open_run(name).name)[0]
         for name in TWINS
     ]
     write_comparison(shipped, [open_run(name) for name in TWINS], out / "shipped")
     screen.print(f"\n[bold]Just trained, {config.total_updates} updates[/]")
-    screen.print(accuracy_table(trained))
+    print_wide(steps_table(trained))
     screen.print(f"[bold]Shipped with firststep, {open_run(TWINS[0]).config.total_updates} updates[/]")
-    screen.print(accuracy_table(shipped))
+    print_wide(steps_table(shipped))
     for line in meaning(trained, shipped):
         screen.print(line)
-    screen.print(f"\nreport: {out}/comparison.html   picture: {out}/comparison.png")
+    screen.print(f"\nreport: {out}/comparison.html   image: {out}/comparison.png")
     screen.print(f"the shipped models: {out}/shipped/comparison.html, {out}/shipped/comparison.png")
 
 
+def train_pair(config: TrainConfig, out: Path) -> list[Run]:
+    """Train with and without conditioning at the same time, in a process each."""
+    jobs = [
+        Job(name="maml", config=replace(config, conditioning="none"), folder=out / "maml"),
+        Job(name="conditioned", config=config, folder=out / "conditioned"),
+    ]
+    with training_view([job.name for job in jobs], config.meta_batch) as show:
+
+        def on_event(event: JobEvent) -> None:
+            if event.progress is not None:
+                show(event.job, event.progress)
+            elif event.state == "waiting" and event.text:
+                print(f"{event.job}: {event.text}", file=sys.stderr)
+
+        try:
+            failed = run_jobs(jobs, on_event=on_event)
+        except Interrupted:
+            raise Interrupted(
+                f"stopped; go on with a run in {out} with: firststep train --resume {jobs[-1].folder}"
+            ) from None
+    if failed:
+        raise FirststepError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
+    return [job.run for job in jobs]
+
+
 def meaning(trained: list[Evaluation], shipped: list[Evaluation]) -> list[str]:
-    """Two lines that say what the tables say, whatever that is."""
+    """What the tables show, in a line for each pair."""
     lines = []
     for name, pair in (("Just trained", trained), ("Shipped", shipped)):
         differences = {d.step: d for d in paired_differences(*pair)}
         last = max(differences)
-        kappas = [evaluation.measurement.condition_number()[0] for evaluation in pair]
+        kappas = [evaluation.measurement.mean("condition_number")[0] for evaluation in pair]
         first, final = differences[1], differences[last]
         lines.append(
             f"{name}: conditioning changes the accuracy after one step by {first.difference:+.1f} "

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import tyro
-from rich.table import Table
+from torch import nn
 
 from firststep.cli.progress import progress_bar
-from firststep.cli.terminal import console
+from firststep.cli.terminal import console, print_wide
 from firststep.data import Dataset, Episodes, open_dataset
 from firststep.errors import FirststepError
-from firststep.evaluation.diagnosis import SUBSETS, import_module, spectrum_figure
-from firststep.evaluation.diagnosis import diagnose as measure
-from firststep.evaluation.figures import save_figure
-from firststep.evaluation.trained import data_for, load_trained
-from firststep.network import FunctionalModule, Params
-from firststep.task import Task
-from firststep.training.setup import TEST_SEED
+from firststep.evaluation import SUBSETS, TEST_SEED, spectrum_figure, to_task
+from firststep.evaluation import diagnose as measure
+from firststep.network import FunctionalModule
+from firststep.plotting import save_figure
+from firststep.training import data_for, load_trained
+from firststep.utils import Table
+
+DEFAULT_WAYS = 5
 
 
 def diagnose(
@@ -31,7 +34,7 @@ def diagnose(
     image_size: int | None = None,
     classifier: str | None = None,
     subsets: tuple[str, ...] = SUBSETS,
-    ways: int = 5,
+    ways: int | None = None,
     shots: int = 5,
     tasks: int = 20,
     split: str = "test",
@@ -44,34 +47,40 @@ def diagnose(
             nn.Module or a function that makes one.
         data: Dataset; the run's own if left out, glyphs for a module.
         data_path: Where the dataset is.
-        image_size: For a module: side of its pictures.
-        classifier: For a module: attribute path of its final linear layer; "classifier" if left out.
+        image_size: For a module: side of its images.
+        classifier: For a module: attribute path of its final linear layer, if it is not found.
         subsets: Parameter subsets: cls, emb, ebn, body, all, or unions such as cls+emb.
-        ways: Classes of a task; for a run, as trained.
-        shots: Support pictures of each class.
+        ways: For a module: classes of a task; 5 if left out.
+        shots: Support images of each class.
         tasks: How many tasks.
         split: train, val or test.
-        plot: Where the picture of the spectrum goes (.png, .svg or .pdf).
+        plot: Where the figure of the spectrum goes (.png, .svg or .pdf).
     """
     if tasks < 1:
         raise FirststepError(f"--tasks must be at least 1, not {tasks}")
     with progress_bar() as progress:
-        params: Params | None = None
         if ":" in model and not model.startswith("builtin:"):
             dataset: Dataset = open_dataset(
                 data or "glyphs", data_path, image_size=image_size, progress=progress
             )
             try:
-                network = FunctionalModule(import_module(model), classifier or "classifier")
+                network = FunctionalModule(import_module(model), classifier)
             except ValueError as error:
                 raise FirststepError(f"{error}; name it with --classifier") from None
         else:
             if classifier is not None or image_size is not None:
                 raise FirststepError("--classifier and --image-size are for modules: a run knows its own")
             trained = load_trained(model, device="cpu")
-            network, params, ways = trained.setup.model, trained.params, trained.config.ways
+            network = trained.meta.functional
+            if ways is not None and ways != trained.meta.num_classes:
+                raise FirststepError(
+                    f"--ways is for modules: {model} tells {trained.meta.num_classes} classes apart"
+                )
+            ways = trained.meta.num_classes
             dataset = data_for(trained, data, data_path, progress)
-        episodes = Episodes(dataset.split(split), ways=ways, shots=shots, queries=1, seed=TEST_SEED)
+        episodes = Episodes(
+            dataset.split(split), ways=ways or DEFAULT_WAYS, shots=shots, queries=1, seed=TEST_SEED
+        )
         done = 0
 
         def tick() -> None:
@@ -79,14 +88,13 @@ def diagnose(
             done += 1
             progress("measuring", done, tasks)
 
-        chosen = (Task(*(torch.from_numpy(part) for part in episodes[i])) for i in range(tasks))
+        cpu = torch.device("cpu")
+        chosen = (to_task(episodes[i], cpu) for i in range(tasks))
         try:
-            spectra = measure(network, params, chosen, subsets, tick)
+            spectra = measure(network, chosen, subsets, tick)
         except (RuntimeError, ValueError) as error:
-            raise FirststepError(f"{model} cannot take these pictures: {error}") from error
-    table = Table("subset", "condition number", "conditioning loss", "rank", "of")
-    for column in table.columns[1:]:
-        column.justify = "right"
+            raise FirststepError(f"{model} cannot take these images: {error}") from error
+    table = Table(["subset", "condition number", "conditioning loss", "rank", "of"])
     for s in spectra:
         table.add_row(
             s.subset,
@@ -97,6 +105,24 @@ def diagnose(
         )
     save_figure(spectrum_figure(spectra), plot)
     screen = console()
-    screen.print(f"[bold]{model}[/] on {dataset.name} {split}, {ways}-way {shots}-shot, {tasks} tasks")
-    screen.print(table)
+    screen.print(
+        f"{model} on {dataset.name} {split}, {episodes.ways}-way {shots}-shot, {tasks} tasks", markup=False
+    )
+    print_wide(table)
     screen.print(f"written: {plot}")
+
+
+def import_module(where: str) -> nn.Module:
+    """``package.module:NAME``: an ``nn.Module``, or a function without arguments that makes one."""
+    module_name, _, attribute = where.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise FirststepError(f"cannot import {where!r}: {error}") from None
+    finally:
+        sys.path.pop(0)
+    made = found if isinstance(found, nn.Module) else found()
+    if not isinstance(made, nn.Module):
+        raise FirststepError(f"{where} is a {type(made).__name__}, not an nn.Module")
+    return made

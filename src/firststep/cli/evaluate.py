@@ -8,15 +8,11 @@ from typing import Annotated, Literal
 import tyro
 
 from firststep.cli.progress import progress_bar
-from firststep.cli.terminal import console, step_table
+from firststep.cli.terminal import console, print_wide
 from firststep.distributed import Team, join
 from firststep.errors import FirststepError
-from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, Evaluation
-from firststep.evaluation.evaluate import evaluate as test
-from firststep.evaluation.trained import data_for, load_trained
-from firststep.training.claim import refuse_other_data
-from firststep.training.run import BUILTIN, open_run
-from firststep.training.setup import TEST_SEED, choose_device
+from firststep.evaluation import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, Evaluation, metrics_table
+from firststep.training import BUILTIN, check_same_data, choose_device, data_for, load_trained, open_run
 
 
 def evaluate(
@@ -28,7 +24,6 @@ def evaluate(
     rate_multiplier: float = 1.0,
     episodes: int = DEFAULT_EPISODES,
     split: Literal["test", "val", "train"] = "test",
-    ways: int | None = None,
     shots: int | None = None,
     queries: int | None = None,
     subset: str | None = None,
@@ -43,7 +38,7 @@ def evaluate(
     """Test a run on deterministic episodes: accuracy and condition number after each number of steps.
 
     Writes a JSON file with every episode's accuracy and a CSV file with the means. Under torchrun the
-    episodes are dealt over the processes; the files are the same.
+    episodes are distributed over the processes; the files are the same.
 
     Args:
         run: Folder of a run, or builtin:glyphs.
@@ -52,22 +47,21 @@ def evaluate(
         rate_multiplier: Take inner steps so many times as long.
         episodes: Test episodes.
         split: Split that they come from.
-        ways: Classes of a task; must be what the run was trained for.
-        shots: Support pictures of each class; as trained if left out.
-        queries: Query pictures of each class; as trained if left out.
+        shots: Support images of each class; as trained if left out.
+        queries: Query images of each class; as trained if left out.
         subset: Parameters whose condition number is shown; the constrained ones if left out.
         data: Another dataset than the run was trained on.
         data_path: Where the dataset is, if it has moved or is another.
         which: Checkpoint: best by validation, or last.
         seed: Of the episodes; runs are comparable when it is the same.
         device: cpu, cuda, ...; as trained if left out.
-        backend: Under torchrun, what the processes speak through; auto fits the device.
+        backend: Under torchrun, how the processes communicate; auto fits the device.
         out: Folder for the results; evaluations/ in the run's folder if left out.
     """
     with join(backend) as team:
         result, path = evaluate_run(
             run, which=which, device=device, data=data, data_path=data_path, out=out, steps=steps, auto=auto,
-            rate_multiplier=rate_multiplier, episodes=episodes, split=split, ways=ways, shots=shots,
+            rate_multiplier=rate_multiplier, episodes=episodes, split=split, shots=shots,
             queries=queries, subset=subset, seed=seed, team=team,
         )  # fmt: skip
     if not team.is_rank0:
@@ -75,11 +69,11 @@ def evaluate(
     screen = console()
     settings = result.settings
     screen.print(
-        f"[bold]{result.run}[/] ({result.label}, update {result.origin['update']}) on {settings['data']} "
+        f"[bold]{result.run}[/] ({result.label}, update {result.provenance['update']}) on {settings['data']} "
         f"{settings['split']}: {settings['ways']}-way {settings['shots']}-shot, "
         f"{settings['episodes']} episodes"
     )
-    screen.print(step_table(result))
+    print_wide(metrics_table(result))
     if result.auto_steps is not None:
         screen.print(f"automatic choice: {result.auto_steps.mean():.1f} steps on average")
     screen.print(f"written: {path}.json, {path}.csv")
@@ -108,7 +102,7 @@ def evaluate_run(
     mine = len(ranks.share(range(total)))
     with progress_bar(ranks.is_rank0) as progress:
         dataset = ranks.on_all_ranks(lambda: data_for(trained, data, data_path, progress))
-        refuse_other_data(dataset, ranks)
+        check_same_data(dataset, ranks)
         done = 0
 
         def tick() -> None:
@@ -116,7 +110,7 @@ def evaluate_run(
             done += 1
             progress(f"testing {trained.run.name}", done, mine)
 
-        result = test(trained, dataset, progress=tick, team=ranks, **options)  # type: ignore[arg-type]
+        result = trained.evaluate(dataset, progress=tick, team=ranks, **options)  # type: ignore[arg-type]
     path = out / file_name(result)
 
     def save() -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Literal
 
 from firststep.errors import FirststepError
-from firststep.jobs import Executor, LocalExecutor, RayExecutor
+from firststep.jobs import Executor, InlineExecutor, LocalExecutor, RayExecutor
 
-ExecutorName = Literal["local", "ray"]
+ExecutorName = Literal["local", "inline", "ray"]
 
 
 def choose_executor(name: ExecutorName, address: str | None, at_once: int | None) -> Executor:
     """The executor that the flags ask for."""
-    if name == "ray":
-        if at_once is not None:
-            raise FirststepError("--at-once is for --executor local: with Ray the cluster's resources decide")
-        return RayExecutor(address=address)
-    if address is not None:
+    if name != "local" and at_once is not None:
+        others = {"ray": "with Ray the cluster's resources decide", "inline": "inline is one at a time"}
+        raise FirststepError(f"--at-once is for --executor local: {others[name]}")
+    if name != "ray" and address is not None:
         raise FirststepError("--address goes with --executor ray")
-    return LocalExecutor(at_once=at_once)
+    if name == "ray":
+        return RayExecutor(address=address)
+    return InlineExecutor() if name == "inline" else LocalExecutor(at_once=at_once)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
-from rich.table import Table
 
-from firststep.cli.executors import choose_executor
-from firststep.cli.fleet_view import fleet_view
+from firststep.cli.executors import ExecutorName, choose_executor
+from firststep.cli.jobs_view import jobs_view
 from firststep.cli.paper_options import (
     RESULTS,
     RUNS,
@@ -21,24 +20,30 @@ from firststep.cli.paper_options import (
     Names,
     Overrides,
     ScaleName,
+    Words,
     chosen,
-    setting_of,
+    settings_of,
 )
 from firststep.cli.paper_screens import print_plan, print_result
 from firststep.cli.progress import progress_bar
-from firststep.cli.terminal import console
-from firststep.errors import FirststepError
-from firststep.jobs import run_fleet
-from firststep.jobs.here import HereExecutor
-from firststep.paper.changes import UNCHANGED
-from firststep.paper.cost import measure_jobs
-from firststep.paper.experiments import EXPERIMENTS
-from firststep.paper.plan import Planned, plan
-from firststep.paper.report import report as make_report
-from firststep.paper.result import Result, gather
-from firststep.paper.writing import make_folder, write_result
-from firststep.training.loop import Interrupted
-from firststep.utils.files import write_text
+from firststep.cli.terminal import console, print_wide
+from firststep.jobs import run_jobs
+from firststep.paper import (
+    EXPERIMENTS,
+    UNCHANGED,
+    ExperimentResult,
+    PlannedRun,
+    RunsFailed,
+    collect_result,
+    html_overview,
+    make_folder,
+    measure_jobs,
+    plan,
+    refuse_other_result,
+    write_result,
+)
+from firststep.training import Interrupted
+from firststep.utils import Table, write_text
 
 
 def main(arguments: list[str]) -> None:
@@ -49,12 +54,12 @@ def main(arguments: list[str]) -> None:
 
 def list_() -> None:
     """List the experiments: how many runs each has, and what it is."""
-    table = Table("experiment", "runs", "what")
+    table = Table(["experiment", "what", "runs"], left_aligned=2)
     for name, make in EXPERIMENTS.items():
-        table.add_row(name, str(len(make().rows)), (make.__doc__ or "").splitlines()[0])
-    screen = console()
-    screen.print(table)
-    screen.print(
+        what = (make.__doc__ or "").partition("\n")[0]
+        table.add_row(name, what, str(len(make().rows)))
+    print_wide(table)
+    console().print(
         "`firststep paper run NAME --dry-run` shows the plan; a run that several need is trained once"
     )
 
@@ -70,7 +75,8 @@ def run(
     runs: Folder = RUNS,
     out: Folder = RESULTS,
     dry_run: Flag = False,
-    executor: Literal["local", "here", "ray"] = "local",
+    name: Words | None = None,
+    executor: ExecutorName = "local",
     address: str | None = None,
     at_once: int | None = None,
     changes: Overrides = UNCHANGED,
@@ -79,41 +85,43 @@ def run(
 
     Args:
         names: Experiments, or all; `firststep paper list` has them.
-        scale: paper is the paper's protocol; laptop and smoke change what they say in every output.
+        scale: paper is the paper's protocol; laptop and smoke are smaller, and every output says what they
+            change.
         data: Datasets and where they are, for example cifar-fs=PATH; glyphs is embedded and the default of
             laptop and smoke. An experiment whose dataset is not given is run on the first that is.
         partial: Accept data that differs from the official classes and counts.
         only: Only rows that have one of these words in the name of the row or its run, for example conv4.
         runs: Folder of the runs; the same configuration is trained once, whichever experiment asks for it.
-        out: Folder for the tables and figures.
+        out: Folder for the results, each in a folder EXPERIMENT/DATA-WORDS of its own.
+        name: A few words for the folders of the results; the scale and its changes if left out.
         dry_run: Only show the plan: what is done, cut or to do, and what it takes by a measurement here.
-        executor: local has a process for each run, as many at once as this machine allows; here takes one run
-            after another in this process; ray uses a Ray cluster.
+        executor: local has a process for each run, as many at once as this machine allows; inline takes one
+            run after another in this process; ray uses a Ray cluster.
         address: Of the Ray cluster.
-        at_once: At most so many runs at once; as many as fit this machine if left out.
+        at_once: Maximum number of runs at the same time; as many as fit this machine if left out.
         changes: What else to change of the scale.
     """
-    experiments, setting = chosen(names), setting_of(scale, data, partial, changes)
-    planned = plan(experiments, setting, runs, only)
-    where = HereExecutor() if executor == "here" else choose_executor(executor, address, at_once)
-    screen = console()
-    screen.print(
-        f"{len(planned)} runs for {', '.join(e.name for e in experiments)}; {setting.scale.describe()}"
+    experiments, settings = chosen(names), settings_of(scale, data, partial, name, changes)
+    planned = plan(experiments, settings, runs, only)
+    where = choose_executor(executor, address, at_once)
+    console().print(
+        f"{len(planned)} runs for {', '.join(e.name for e in experiments)}; {settings.scale.describe()}"
     )
     if dry_run:
         _dry_run(planned)
         return
+    for experiment in experiments:
+        refuse_other_result(experiment, settings, out)
     try:
-        with fleet_view(len(planned)) as watch:
-            failed = run_fleet([p.job for p in planned], where, watch)
+        with jobs_view(len(planned)) as on_event:
+            failed = run_jobs([p.job for p in planned], where, on_event)
     except Interrupted as stop:
         print(f"firststep: {stop}", file=sys.stderr)
         raise SystemExit(130) from None
     for experiment in experiments:
-        _show(gather(experiment, setting, runs), out)
+        _show(collect_result(experiment, settings, runs), out)
     if failed:
-        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        raise FirststepError(f"{len(failed)} of {len(planned)} runs failed: {reasons}")
+        raise RunsFailed(failed, len(planned))
 
 
 def show(
@@ -125,6 +133,7 @@ def show(
     partial: Flag = False,
     runs: Folder = RUNS,
     out: Folder = RESULTS,
+    name: Words | None = None,
     changes: Overrides = UNCHANGED,
 ) -> None:
     """Show what exists of experiments beside the paper's numbers; what is missing is marked.
@@ -135,12 +144,13 @@ def show(
         data: That they were run on.
         partial: Whether the data may have been incomplete.
         runs: Folder of the runs.
-        out: Folder for the tables (Markdown, CSV, JSON) and figures (PNG, SVG).
+        out: Folder for the results, each in a folder EXPERIMENT/DATA-WORDS of its own.
+        name: A few words for the folders of the results; the scale and its changes if left out.
         changes: What else was changed of the scale.
     """
-    setting = setting_of(scale, data, partial, changes)
+    settings = settings_of(scale, data, partial, name, changes)
     for experiment in chosen(names):
-        _show(gather(experiment, setting, runs), out)
+        _show(collect_result(experiment, settings, runs), out)
 
 
 def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
@@ -151,20 +161,19 @@ def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
         out: The page; paper.html in that folder if left out.
     """
     page = out or results / "paper.html"
-    text = make_report(results)
+    text = html_overview(results)
     make_folder(page.parent)
     write_text(page, text)
     console().print(f"written: {page}", markup=False)
 
 
-def _dry_run(planned: list[Planned]) -> None:
+def _dry_run(planned: list[PlannedRun]) -> None:
     left = [each.job for each in planned if each.state != "done"]
     with progress_bar() as progress:
         costs = measure_jobs(left, progress)
     print_plan(planned, costs)
 
 
-def _show(result: Result, out: Path) -> None:
+def _show(result: ExperimentResult, out: Path) -> None:
     print_result(result)
-    paths = write_result(result, out)
-    console().print("written: " + ", ".join(map(str, paths)), markup=False)
+    console().print(f"written: {write_result(result, out)}", markup=False)

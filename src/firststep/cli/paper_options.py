@@ -8,17 +8,15 @@ from typing import Annotated, Literal
 import tyro
 
 from firststep.errors import FirststepError
-from firststep.paper.changes import Changes
-from firststep.paper.experiment import Experiment
-from firststep.paper.experiments import EXPERIMENTS, experiment
-from firststep.paper.scale import Scale
-from firststep.paper.setting import Setting, parse_data
+from firststep.paper import EXPERIMENTS, Changes, Experiment, ExperimentSettings, Scale, parse_data
+from firststep.utils.registry import UnknownName
 
 Names = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME ...")]
 ScaleName = Literal["paper", "laptop", "smoke"]
 Data = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME[=PATH] ...")]
 Overrides = Annotated[Changes, tyro.conf.OmitArgPrefixes]
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+Words = Annotated[str, tyro.conf.arg(metavar="WORDS")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
 File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
@@ -31,8 +29,13 @@ def chosen(names: tuple[str, ...]) -> list[Experiment]:
     if not names:
         raise FirststepError("name an experiment, or all; `firststep paper list` has them")
     wanted = EXPERIMENTS if "all" in names else dict.fromkeys(names)
-    return [experiment(name) for name in wanted]
+    try:
+        return [EXPERIMENTS[name]() for name in wanted]
+    except UnknownName as error:
+        raise FirststepError(str(error)) from None
 
 
-def setting_of(scale: str, data: tuple[str, ...], partial: bool, overrides: Changes) -> Setting:
-    return Setting(Scale(scale, overrides), parse_data(data, scale), partial)
+def settings_of(
+    scale: str, data: tuple[str, ...], partial: bool, name: str | None, overrides: Changes
+) -> ExperimentSettings:
+    return ExperimentSettings(Scale(scale, overrides), parse_data(data, scale), partial, name)

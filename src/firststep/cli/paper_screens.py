@@ -4,46 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.table import Table
-
-from firststep.cli.terminal import console
-from firststep.jobs import needs
-from firststep.jobs.capacity import Capacity
-from firststep.paper.cost import Cost
-from firststep.paper.plan import Planned
-from firststep.paper.result import Result
-from firststep.paper.table import build_table
+from firststep.cli.terminal import console, print_wide
+from firststep.jobs import estimate_resources
+from firststep.paper import Cost, ExperimentResult, PlannedRun
+from firststep.utils import Table, available_cores
 
 GIB = 2**30
 
 
-def print_wide(table: Table) -> None:
-    """Numbers are never cut: on a narrow terminal lines are longer than it is."""
-    for column in table.columns:
-        column.no_wrap = True
-    screen = console()
-    needed = Console(width=10_000).measure(table).maximum
-    Console(highlight=False, soft_wrap=True, width=max(needed, screen.width)).print(table)
-
-
-def print_result(result: Result) -> None:
-    built = build_table(result.experiment, result.rows, result.accuracies, result.gains, decimals=1)
-    table = Table(*built.columns, title=result.experiment.title)
-    for column in table.columns[2:]:
-        column.justify = "right"
-    for number, line in enumerate(built.lines):
-        if number and line[0] and not line[0].startswith(" "):
-            table.add_section()
-        table.add_row(*line)
-    print_wide(table)
+def print_result(result: ExperimentResult) -> None:
+    print_wide(result.table)
     for name, text in result.facts.items():
         console().print(f"{name}: {text}", markup=False)
 
 
-def print_plan(planned: Sequence[Planned], costs: dict[str, Cost | str]) -> None:
+def print_plan(planned: Sequence[PlannedRun], costs: dict[str, Cost | str]) -> None:
     """Every run with its state, whom it serves and what it takes."""
-    table = Table("run", "state", "for", "time", "memory", title="The plan")
+    table = Table(["run", "state", "for", "time", "memory"], title="The plan", left_aligned=3)
     total, unknown = 0.0, 0
     for each in planned:
         state, cost = each.state, costs.get(each.job.name)
@@ -66,16 +43,16 @@ def print_plan(planned: Sequence[Planned], costs: dict[str, Cost | str]) -> None
     screen.print(
         f"in all {duration(total)} of one run after another"
         + (f", without the {unknown} that could not be measured" if unknown else "")
-        + f"; this machine runs up to {_at_once(left)} at once. An estimate: one task of each form of "
+        + f"; this machine runs up to {_at_once(left)} at once. An estimate: one task of each kind of "
         "run was timed on this machine as it is now, without compiling, and multiplied."
     )
-    if any(each.job.config.backbone.startswith("resnet") for each in left):
-        screen.print("ResNets are slow on a CPU; --only conv leaves them out.")
+    if len({each.job.config.backbone for each in left}) > 1:
+        screen.print("--only leaves out rows that take too long, for example --only conv4.")
 
 
-def _at_once(left: Sequence[Planned]) -> int:
-    cores = Capacity(len(left)).cores
-    return max(1, min(len(left), cores // max(needs(each.job.config).cpus for each in left)))
+def _at_once(left: Sequence[PlannedRun]) -> int:
+    largest = max(estimate_resources(each.job.config).cpus for each in left)
+    return max(1, min(len(left), available_cores() // largest))
 
 
 def duration(seconds: float) -> str:

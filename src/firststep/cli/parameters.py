@@ -27,21 +27,18 @@ def parameters(
         backbone: conv4, conv6, resnet10 or resnet18; all of them if left out.
         filters: Widths of the Conv backbones.
         ways: Classes of a task.
-        image_size: Side of the pictures; if left out 84 px for Conv, 224 px for ResNet.
+        image_size: Side of the images; if left out 84 px for Conv, 224 px for ResNet.
         steps: Inner steps, for each of which maml++ has parameters.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     from firststep.backbones import BACKBONES
+    from firststep.cli.terminal import console, print_wide
+    from firststep.utils import MISSING, Table
 
-    headers = ("backbone", "method", "backbone's", "added", "total", "paper's")
-    table = Table(*headers, show_edge=False, title=f"parameters, {ways}-way, RGB")
-    table.caption = "–: the method is not defined for this backbone"
-    for column in table.columns:
-        column.no_wrap = True
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = Table(
+        ["backbone", "method", "backbone's", "added", "total", "paper's"],
+        title=f"parameters, {ways}-way, RGB",
+        left_aligned=2,
+    )
     try:
         for name in backbone or BACKBONES:
             has_filters = name in BACKBONES and BACKBONES[name].has_filters
@@ -51,7 +48,8 @@ def parameters(
                 table.add_section()
     except ValueError as error:
         raise FirststepError(str(error)) from None
-    Console(highlight=False, soft_wrap=True).print(table)
+    print_wide(table)
+    console().print(f"{MISSING}: the method is not defined for this backbone")
 
 
 def _rows(
@@ -59,13 +57,13 @@ def _rows(
 ) -> Iterator[tuple[str, ...]]:
     """The lines of one backbone; the paper's own method is MAML with a loss that adds no parameters."""
     from firststep.backbones import BACKBONES, build_backbone
-    from firststep.paper.preconditioners import published_methods
-    from firststep.rules import METHODS, build_method, count_parameters
+    from firststep.methods import METHODS, build_method, count_parameters
+    from firststep.paper import published
 
     size = BACKBONES[backbone].image_size if image_size is None and backbone in BACKBONES else image_size
-    published = {
+    printed = {
         row.method: f"{row.total_parameters:,}"
-        for row in published_methods()
+        for row in published("preconditioners").itertuples()
         if (row.backbone, row.filters, PAPER_WAYS, PAPER_IMAGE_SIZE) == (backbone, width, ways, size)
     }
     label = backbone if width is None else f"{backbone}-{width}"
@@ -80,5 +78,5 @@ def _rows(
             yield label, shown, "", "–", "", ""
         else:
             numbers = (counts.backbone, counts.added, counts.total)
-            yield label, shown, *(f"{number:,}" for number in numbers), published.get(shown, "")
+            yield label, shown, *(f"{number:,}" for number in numbers), printed.get(shown, "")
         label = ""

@@ -1,4 +1,4 @@
-"""What the commands set for their whole process; a library leaves that to its user."""
+"""Settings of the whole process, which the commands make and a library leaves to its user."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from firststep.allocator import keep_freed_memory
 
 
 def prepare() -> None:
-    """Keep freed memory, and compiled code between runs: settings of the user's own stay."""
+    """Keep freed memory, and keep compiled code between runs, unless the user has set otherwise."""
     keep_freed_memory()
     if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
-        folder = _compiled_code()
+        folder = _compiled_code_folder()
         if folder is not None:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
 
 
-def _compiled_code() -> Path | None:
-    """Beside the data's caches, not in the temporary folder that torch would take: to be found again.
+def _compiled_code_folder() -> Path | None:
+    """In the user's cache folder, which outlives the temporary folder that torch would take.
 
-    One for each kind of CPU: home folders are shared between machines, and what the compiler keeps does not
-    say which instructions it needs. None if nothing can be written there.
+    One for each kind of CPU: home folders are shared between machines, and compiled code does not say which
+    instructions it needs. None if nothing can be written there.
     """
-    from firststep.data.cache import user_cache
+    from firststep.data import user_cache
 
     cpu = Path("/proc/cpuinfo")
     text = cpu.read_text() if cpu.is_file() else ""

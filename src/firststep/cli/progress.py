@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, a line now and then elsewhere."""
+"""A progress bar on a terminal; elsewhere one line for each thing that begins."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def progress_bar(shown: bool = True) -> Iterator[Callable[[str, int, int], None]
         return
     console = Console(stderr=True)
     if not console.is_terminal:
-        said: set[str] = set()
+        begun: set[str] = set()
 
-        def say(what: str, done: int, total: int) -> None:
-            if what not in said:
-                said.add(what)
+        def show_line(what: str, done: int, total: int) -> None:
+            if what not in begun:
+                begun.add(what)
                 console.print(f"{what} ...", highlight=False)
 
-        yield say
+        yield show_line
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def show(what: str, done: int, total: int) -> None:
+        def show_bar(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total or None)
 
-        yield show
+        yield show_bar

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.table import Table
 
 from firststep.cli.executors import ExecutorName, choose_executor
-from firststep.cli.fleet_view import fleet_view
-from firststep.cli.terminal import console
+from firststep.cli.jobs_view import jobs_view
+from firststep.cli.terminal import console, render
 from firststep.errors import FirststepError
-from firststep.jobs import Executor, Job, run_fleet
-from firststep.jobs.job import ANYWHERE
-from firststep.training import TrainConfig
-from firststep.training.sweep import parse_sweep, product_of
+from firststep.jobs import MACHINE_SETTINGS, Executor, Job, run_jobs
+from firststep.training import TrainConfig, parse_sweep, product_of
+from firststep.utils import MISSING, Table
 
 
 def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None:
@@ -29,15 +27,16 @@ def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None
         address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
         at_once: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     ) -> None:
-        """Meta-train every combination of some settings; run again, it goes on with what is missing.
+        """Meta-train every combination of some settings; the same command again resumes what is missing.
 
         Args:
             sweep: What varies: flags of a training without dashes, such as method=maml,meta-sgd seed=0,1,2.
             config: What all have in common.
             out: Folder of the runs; made from the settings, under runs/, if left out.
-            executor: local: as many at once as this machine's cores and memory allow; ray: on a Ray cluster.
+            executor: local: as many at once as this machine's cores and memory allow; inline: one after
+                another in this process; ray: on a Ray cluster.
             address: Of the Ray cluster; auto for one that runs on this machine.
-            at_once: At most so many at once (local).
+            at_once: At most this many at once (local).
         """
         _sweep(sweep, config, out, choose_executor(executor, address, at_once))
 
@@ -50,9 +49,9 @@ def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, execut
     runs = product_of(config, varied)
     folder = out or default_folder(config, tuple(varied))
     jobs = [Job(name=name, config=each, folder=folder / name) for name, each in runs.items()]
-    with fleet_view(len(jobs)) as watch:
-        failed = run_fleet(jobs, executor, watch)
-    console().print(_table(jobs, failed))
+    with jobs_view(len(jobs)) as on_event:
+        failed = run_jobs(jobs, executor, on_event)
+    console().print(render(_table(jobs, failed)))
     console().print(f"runs: {folder}")
     if failed:
         reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
@@ -60,20 +59,18 @@ def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, execut
 
 
 def default_folder(config: TrainConfig, varied: tuple[str, ...]) -> Path:
-    """The same exactly when what all runs have in common is: run again, a sweep finds its runs."""
-    common = {k: value for k, value in config.to_json().items() if k not in (*varied, *ANYWHERE)}
+    """Derived from what all runs have in common, so that the same command finds its runs again."""
+    common = {k: value for k, value in config.to_json().items() if k not in (*varied, *MACHINE_SETTINGS)}
     digest = hashlib.sha256(json.dumps(common, sort_keys=True).encode()).hexdigest()[:8]
     return Path("runs") / f"sweep-{config.data}-{config.ways}way-{config.shots}shot-{digest}"
 
 
 def _table(jobs: list[Job], failed: dict[str, str]) -> Table:
-    table = Table("run", "best validation accuracy %", "at update", title="sweep")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = Table(["run", "best validation accuracy %", "at update"], title="sweep")
     for job in jobs:
         metrics = [] if job.name in failed else job.run.metrics()
         if not metrics:
-            table.add_row(job.name, "failed", "–")
+            table.add_row(job.name, "failed", MISSING)
             continue
         best = max(metrics, key=lambda entry: entry["validation_accuracy"][-1])
         accuracy, width = best["validation_accuracy"][-1], best["validation_half_width"][-1]

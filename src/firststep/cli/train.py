@@ -15,10 +15,17 @@ from firststep.cli.progress import progress_bar
 from firststep.cli.watch import training_view
 from firststep.distributed import join, launched
 from firststep.errors import FirststepError
-from firststep.training import RECIPES, Run, TrainConfig, open_run, recipe, train
-from firststep.training.claim import refuse_idle_ranks
-from firststep.training.loop import Interrupted
-from firststep.training.setup import open_data
+from firststep.training import (
+    RECIPES,
+    Interrupted,
+    Run,
+    TrainConfig,
+    check_every_rank_has_tasks,
+    open_data,
+    open_run,
+    recipe,
+    train,
+)
 
 Backend = Literal["auto", "gloo", "nccl"]
 
@@ -53,7 +60,7 @@ def main(arguments: list[str]) -> None:
         config: What to train.
         out: Folder of the new run; made from the settings, under runs/, if left out. Under torchrun, a run
             of the same settings that is there already goes on.
-        backend: Under torchrun, what the processes speak through; auto fits the device.
+        backend: Under torchrun, how the processes communicate; auto fits the device.
     """
     tyro.cli(start, prog=f"firststep train{f' {chosen}' if chosen else ''}", args=rest,
              config=(tyro.conf.FlagCreatePairsOff,), console_outputs=is_rank0())  # fmt: skip
@@ -80,7 +87,7 @@ def _resume(
     Args:
         resume: Folder of the run. Its own configuration is used, but for the two flags below.
         updates: Train to this many meta-updates instead, longer or shorter.
-        backend: Under torchrun, what the processes speak through; auto fits the device.
+        backend: Under torchrun, how the processes communicate; auto fits the device.
     """
     _run(None, resume=resume, out=None, updates=updates, backend=backend)
 
@@ -94,17 +101,19 @@ def _run(
 ) -> None:
     with join(backend) as team, ExitStack() as shown:
         chosen = config or team.on_rank0(lambda: open_run(resume or Path()).config)
-        refuse_idle_ranks(chosen, team)
+        check_every_rank_has_tasks(chosen, team)
         with progress_bar(team.is_rank0) as progress:
             data = team.on_all_ranks(lambda: open_data(chosen, progress))
         where = Run(resume or out or Path())
-        watch = None
+        on_update = None
         if team.is_rank0:
             view = shown.enter_context(training_view([where.name], chosen.meta_batch))
-            watch = partial(view, where.name)
+            on_update = partial(view, where.name)
         try:
-            run = train(config, out, resume=resume, updates=updates, go_on=launched(), watch=watch,
-                        data=data, team=team)  # fmt: skip
+            run = train(
+                config, out, resume=resume, updates=updates, resume_if_exists=launched(),
+                on_update=on_update, data=data, team=team,
+            )  # fmt: skip
         except Interrupted as stop:
             if team.is_rank0:
                 print(f"firststep: {stop}", file=sys.stderr)

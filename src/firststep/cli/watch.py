@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from firststep.training.loop import Progress
+from firststep.training import TrainingProgress
 
-NamedWatcher = Callable[[str, Progress], None]
+OnRunUpdate = Callable[[str, TrainingProgress], None]
 
 
 class _Speed:
@@ -29,11 +29,11 @@ class _Speed:
         return self.meta_batch * (update - self.start[1]) / elapsed if elapsed else 0.0
 
 
-def _words(name: str, progress: Progress) -> str:
+def _words(name: str, progress: TrainingProgress) -> str:
     """What a validation found."""
     assert progress.validation is not None
     accuracies = " ".join(f"{100 * value:.1f}" for value in progress.validation.mean())
-    kappa = progress.validation.condition_number()[0]
+    kappa = progress.validation.mean("condition_number")[0]
     last = progress.validation.steps[-1]
     return (
         f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}, val accuracy at steps "
@@ -42,13 +42,13 @@ def _words(name: str, progress: Progress) -> str:
 
 
 @contextmanager
-def training_view(names: Sequence[str], meta_batch: int) -> Iterator[NamedWatcher]:
+def training_view(names: Sequence[str], meta_batch: int) -> Iterator[OnRunUpdate]:
     """Gives a function of (run's name, progress); figures go to standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     speeds = {name: _Speed(meta_batch) for name in names}
     if not console.is_terminal:
 
-        def say(name: str, progress: Progress) -> None:
+        def say(name: str, progress: TrainingProgress) -> None:
             rate = speeds[name](progress.update)
             if progress.validation is not None:
                 left = meta_batch * (progress.total - progress.update) / rate if rate else 0.0
@@ -66,7 +66,7 @@ def training_view(names: Sequence[str], meta_batch: int) -> Iterator[NamedWatche
     with Bars(*columns, console=console) as bars:
         rows = {name: bars.add_task(name, total=None, figures="starting") for name in names}
 
-        def show(name: str, progress: Progress) -> None:
+        def show(name: str, progress: TrainingProgress) -> None:
             rate = speeds[name](progress.update)
             bars.update(
                 rows[name],

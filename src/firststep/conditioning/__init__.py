@@ -7,10 +7,11 @@ non-zero eigenvalues of the Gauss-Newton matrix 2 JᵀJ are twice those of the n
 """
 
 from firststep.conditioning.classifier import classifier_gram
-from firststep.conditioning.cross_entropy import cross_entropy_residuals
-from firststep.conditioning.jacobian import jacobian_gram
-from firststep.conditioning.loss import conditioning_loss
-from firststep.conditioning.residuals import residuals
+from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
+from firststep.conditioning.jacobian_rows import gram_in_graph, pull_rows
+from firststep.conditioning.loss import CONDITIONING_LOSSES, GramLoss, conditioning_loss
+from firststep.conditioning.residuals import cross_entropy_residuals, residuals
+from firststep.conditioning.saved_memory import counting_saved
 from firststep.conditioning.spectrum import (
     condition_number,
     eigenvalues,
@@ -20,14 +21,20 @@ from firststep.conditioning.spectrum import (
 )
 
 __all__ = [
+    "CONDITIONING_LOSSES",
+    "JACOBIAN_MEMORY",
+    "GramLoss",
     "classifier_gram",
     "condition_number",
     "conditioning_loss",
+    "counting_saved",
     "cross_entropy_residuals",
     "eigenvalues",
+    "gram_in_graph",
     "jacobian_gram",
     "log_condition_number",
     "log_eigenvalue_variance",
     "numerical_rank",
+    "pull_rows",
     "residuals",
 ]

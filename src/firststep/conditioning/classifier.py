@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from firststep.conditioning._checks import require_classification, require_finite, require_tensor
-from firststep.conditioning.cross_entropy import scaled_errors
+from firststep.conditioning.residuals import scaled_errors
 
 
 def classifier_gram(

@@ -13,7 +13,7 @@ cotangent W of G, with S = W + Wᵀ,
     d Σ_ij W_ij J_i·J_j = Σ_i (Σ_j S_ij J_j) · dJ_i,
 
 so row i of J is differentiated once, against the fixed vector Jᵀ S_i. Where J itself fits in memory it is
-kept for that; otherwise Jᵀ S_i is one more vector-Jacobian product.
+saved for that; otherwise Jᵀ S_i is one more vector-Jacobian product.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch.autograd.function import once_differentiable
 from firststep.conditioning._checks import require_finite
 from firststep.conditioning.jacobian_rows import ResidualFunction, evaluate, pull_rows
 
-DEFAULT_MEMORY = 2**29  # bytes for J's columns, and again for the rows' cotangents
+JACOBIAN_MEMORY = 2**29  # bytes for J's columns, and again for the rows' cotangents
 # A GPU is fastest with as many rows at once as there is room for; a CPU gains little from more than this.
 _CPU_CHUNK = 2**28
 # A row that is differentiated again keeps its own backward graph: about this many times the forward's.
@@ -42,7 +42,7 @@ def jacobian_gram(
     *,
     wrt: Iterable[str] | None = None,
     chunk_size: int | None = None,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = JACOBIAN_MEMORY,
     check_finite: bool = True,
 ) -> Tensor:
     """G = J Jᵀ with J = ∂residuals/∂ψ, float64 [..., n, n]; once differentiable in all of ``params``.
@@ -93,7 +93,7 @@ class _Plan:
         for start in range(0, vector.numel(), size):
             yield slice(start, min(start + size, vector.numel()))
 
-    def held(self, vector: Tensor) -> Iterator[list[slice]]:
+    def groups(self, vector: Tensor) -> Iterator[list[slice]]:
         """Such slices in groups whose graphs fit in memory together: each group is differentiated at once."""
         chunks = list(self.rows(vector, _SECOND_ORDER_COST))
         chunk_bytes = _SECOND_ORDER_COST * self.row_bytes * (chunks[0].stop - chunks[0].start)
@@ -101,7 +101,7 @@ class _Plan:
         for start in range(0, len(chunks), together):
             yield chunks[start : start + together]
 
-    def keeps(self, leaves: dict[str, Tensor], rows: int) -> bool:
+    def saves_jacobian(self, leaves: dict[str, Tensor], rows: int) -> bool:
         """Whether J fits in memory as a whole: four times, for the forms it takes on the way back."""
         j_bytes = rows * sum(leaves[name].numel() * leaves[name].element_size() for name in self.psi)
         return 4 * j_bytes <= self.memory
@@ -137,8 +137,8 @@ class _JacobianGram(torch.autograd.Function):
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
         gram = vector.new_zeros(rows // n, n, n, dtype=torch.float64)
-        kept: dict[Tensor, Tensor] = {}
-        keep = plan.keeps(leaves, rows)
+        saved: dict[Tensor, Tensor] = {}
+        save = plan.saves_jacobian(leaves, rows)
         for group in plan.column_groups(leaves, rows):
             parts: list[list[Tensor]] = [[] for _ in group]
             for chunk in plan.rows(vector):
@@ -149,9 +149,9 @@ class _JacobianGram(torch.autograd.Function):
                 part.clear()
                 j = whole.reshape(rows // n, n, -1).double()
                 gram = gram + j @ j.mT
-                if keep:
-                    kept[leaf] = whole
-        return gram.view(*vector.shape, n), *(kept[leaves[name]] for name in plan.psi if keep)
+                if save:
+                    saved[leaf] = whole
+        return gram.view(*vector.shape, n), *(saved[leaves[name]] for name in plan.psi if save)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -166,7 +166,7 @@ class _JacobianGram(torch.autograd.Function):
         plan: _Plan = ctx.plan
         if grad_gram is None:
             return (None,) * (1 + len(plan.names))
-        values, kept = ctx.saved_tensors[: len(plan.names)], ctx.saved_tensors[len(plan.names) :]
+        values, saved = ctx.saved_tensors[: len(plan.names)], ctx.saved_tensors[len(plan.names) :]
         wanted = dict(zip(plan.names, ctx.needs_input_grad[1:], strict=True))
         leaves = {
             name: value.detach().requires_grad_(wanted[name] or name in plan.psi)
@@ -179,11 +179,11 @@ class _JacobianGram(torch.autograd.Function):
         symmetric = (grad_gram + grad_gram.mT).reshape(rows // n, n, n).to(vector.dtype)
         blocks = torch.block_diag(*symmetric)
         cotangents = blocks.view(rows, *vector.shape)
-        all_fixed = [(blocks.double() @ j.reshape(rows, -1).double()).to(j.dtype).view_as(j) for j in kept]
+        all_fixed = [(blocks.double() @ j.reshape(rows, -1).double()).to(j.dtype).view_as(j) for j in saved]
         psi = [leaves[name] for name in plan.psi]
         targets = [leaf for name, leaf in leaves.items() if wanted[name]]
         total = [torch.zeros_like(target) for target in targets]
-        for chunks in plan.held(vector):
+        for chunks in plan.groups(vector):
             products: list[Tensor] = []
             for chunk in chunks:
                 fixed = [f[chunk] for f in all_fixed] or pull_rows(vector, psi, cotangents[chunk])

@@ -1,11 +1,27 @@
-"""The conditioning loss in one call."""
+"""The conditioning loss in one call, and the losses by name."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor
 
 from firststep.conditioning.classifier import classifier_gram
-from firststep.conditioning.spectrum import log_eigenvalue_variance
+from firststep.conditioning.spectrum import log_condition_number, log_eigenvalue_variance
+from firststep.utils.registry import Registry
+
+GramLoss = Callable[[Tensor], Tensor]
+"""Gram matrix [..., n, n] → loss [...], float64 and differentiable."""
+
+CONDITIONING_LOSSES: Registry[GramLoss] = Registry(
+    "conditioning loss",
+    **{
+        "variance": partial(log_eigenvalue_variance, check_finite=False),
+        "log-kappa": partial(log_condition_number, check_finite=False),
+    },
+)
+"""Add your own with ``CONDITIONING_LOSSES.register("name", loss)``."""
 
 
 def conditioning_loss(

@@ -1,11 +1,26 @@
-"""Least-squares residuals of any non-negative per-sample loss."""
+"""Losses as least-squares residuals; softmax cross-entropy exact where the naive formula is 0/0.
+
+With the margin m_i = log Σ_{c≠y} exp(z_ic) - z_iy of sample i,
+
+    ℓ_i = log(1 + exp(m_i))                         the cross-entropy
+    e_i = sigmoid(m_i) (q_i - onehot(y_i))          its gradient in the logits, softmax(z_i) - onehot(y_i)
+
+where q_i is the softmax over the wrong classes alone. A sample that is fit well has m_i → -∞, where ℓ_i and
+e_i both vanish like exp(m_i), so that e_i / sqrt(ℓ_i) → exp(m_i / 2) (q_i - onehot(y_i)) stays meaningful
+although its two parts underflow. Everything here runs in float64.
+"""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
 
-from firststep.conditioning._checks import require_finite, require_tensor
+from firststep.conditioning._checks import require_classification, require_finite, require_tensor
+
+# Below this margin exp(m) < 2^-57: the first-order limits used there are exact in float64.
+WELL_FIT = -40.0
 
 
 def residuals(losses: Tensor, *, check_finite: bool = True) -> Tensor:
@@ -27,3 +42,48 @@ def residuals(losses: Tensor, *, check_finite: bool = True) -> Tensor:
     mean_share = losses.double() / losses.shape[-1]
     zero = mean_share == 0
     return torch.where(zero, 0.0, mean_share.masked_fill(zero, 1.0).sqrt())
+
+
+def margin(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The margins m [..., n] and the right class as a mask [..., n, classes]."""
+    logits = logits.double()
+    # Not F.one_hot, which reads the labels' values: a GPU would wait and a tracer give up.
+    right = labels.unsqueeze(-1) == torch.arange(logits.shape[-1], device=labels.device)
+    wrong = logits.masked_fill(right, -math.inf)
+    return wrong.logsumexp(-1) - logits.gather(-1, labels.long().unsqueeze(-1)).squeeze(-1), right
+
+
+def root_loss(margin: Tensor) -> Tensor:
+    """sqrt(ℓ) of a margin, with its true (finite) derivatives also where ℓ underflows."""
+    well_fit = margin < WELL_FIT
+    ordinary = margin.masked_fill(well_fit, 0.0)  # keeps the unused branch, and its gradient, finite
+    limit = torch.exp(margin.clamp(max=WELL_FIT) / 2)
+    return torch.where(well_fit, limit, torch.logaddexp(ordinary, torch.zeros_like(ordinary)).sqrt())
+
+
+def scaled_errors(logits: Tensor, labels: Tensor) -> Tensor:
+    """e_i / sqrt(ℓ_i), float64 [..., n, classes]."""
+    m, right = margin(logits, labels)
+    well_fit = m < WELL_FIT
+    ordinary = m.masked_fill(well_fit, 0.0)
+    amplitude = torch.where(
+        well_fit, torch.exp(m.clamp(max=WELL_FIT) / 2), torch.sigmoid(ordinary) / root_loss(ordinary)
+    )
+    wrong_softmax = logits.double().masked_fill(right, -math.inf).softmax(-1)
+    return amplitude.unsqueeze(-1) * (wrong_softmax - right.double())
+
+
+def cross_entropy_residuals(logits: Tensor, labels: Tensor, *, check_finite: bool = True) -> Tensor:
+    """r_i = sqrt(ℓ_i / n) of the softmax cross-entropy, float64 [..., n].
+
+    The squares sum to the mean cross-entropy. Use it as the residual of :func:`jacobian_gram`; unlike
+    ``residuals(cross_entropy(...))`` it keeps the right gradient for samples whose loss underflows.
+
+    Args:
+        logits: [..., n, classes].
+        labels: integers [..., n].
+        check_finite: refuse NaN, infinite logits and labels out of range; reading the values makes a GPU
+            wait, and is impossible inside ``torch.vmap``.
+    """
+    require_classification(logits, labels, check_finite)
+    return root_loss(margin(logits, labels)[0]) / math.sqrt(logits.shape[-2])

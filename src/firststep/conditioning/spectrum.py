@@ -1,7 +1,7 @@
-"""Eigenvalues of a Gram matrix and what we say of them: variance of the logarithms, condition number.
+"""Eigenvalues of a Gram matrix, and figures of them: variance of the logarithms, condition number.
 
 An eigenvalue under ``rtol`` times the largest is rounding noise, not information: it enters no figure and
-gets no gradient (the paper is_rank0 of the non-zero eigenvalues). Only ``eigvalsh`` is differentiated: the
+gets no gradient (the paper means the non-zero eigenvalues). Only ``eigvalsh`` is differentiated: the
 gradient of an eigenvalue is v vᵀ, free of the 1/(λ_i - λ_j) that makes eigenvectors' gradients explode.
 """
 

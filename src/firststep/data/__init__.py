@@ -1,27 +1,59 @@
-"""The data room: datasets in every layout people have, cached pixels, and seeded episodes."""
+"""Datasets in the layouts that people have them in, cached pixels, and seeded episodes."""
 
-from firststep.data.augmentation import Augmentation
-from firststep.data.dataset import Dataset, DifferentError, Split, open_dataset
-from firststep.data.episodes import Episode, Episodes, Plan
-from firststep.data.preprocessing import Preprocessing, load_picture
-from firststep.data.registry import ENTRIES
-from firststep.data.sheet import write_class_sheet, write_episode_sheet
+from firststep.utils.extras import extra
 
-DATASETS = tuple(ENTRIES)
-"""Names that ``open_dataset`` knows."""
+with extra("cli", "firststep.data"):
+    from firststep.data import shipped_datasets as _shipped_datasets  # noqa: F401 registers them
+    from firststep.data.augmentation import Augmentation
+    from firststep.data.cache import ProgressCallback, user_cache
+    from firststep.data.contact_sheet import write_class_sheet, write_episode_sheet
+    from firststep.data.dataset import Dataset, DatasetMismatchError, Split, open_dataset
+    from firststep.data.dataset_info import (
+        DATASETS,
+        DatasetInfo,
+        GeneratedImages,
+        PublishedFile,
+        get_dataset_info,
+        register_dataset,
+    )
+    from firststep.data.download import download_files
+    from firststep.data.draws import Draws
+    from firststep.data.episodes import Episode, EpisodeRows, Episodes
+    from firststep.data.layouts.layout import IMAGE_ENDINGS, Layout
+    from firststep.data.official_splits import OfficialSplits
+    from firststep.data.preprocessing import Preprocessing, decode, load_image
+    from firststep.data.source import ArrayImages, ClassImages, EncodedImages, FileImages, Source
 
 __all__ = [
     "DATASETS",
+    "IMAGE_ENDINGS",
+    "ArrayImages",
     "Augmentation",
+    "ClassImages",
     "Dataset",
-    "DifferentError",
+    "DatasetInfo",
+    "DatasetMismatchError",
+    "Draws",
+    "EncodedImages",
     "Episode",
+    "EpisodeRows",
     "Episodes",
-    "Plan",
+    "FileImages",
+    "GeneratedImages",
+    "Layout",
+    "OfficialSplits",
     "Preprocessing",
+    "ProgressCallback",
+    "PublishedFile",
+    "Source",
     "Split",
-    "load_picture",
+    "decode",
+    "download_files",
+    "get_dataset_info",
+    "load_image",
     "open_dataset",
+    "register_dataset",
+    "user_cache",
     "write_class_sheet",
     "write_episode_sheet",
 ]

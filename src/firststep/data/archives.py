@@ -1,4 +1,4 @@
-"""Unpacking strangers' archives: nothing may land outside the target folder."""
+"""Unpacking untrusted archives: nothing is written outside the target folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_archive(path: Path) -> bool:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack into a folder that the caller throws away if this fails."""
+    """Unpack into a folder that the caller deletes if this fails."""
     try:
         if archive.name.lower().endswith(".zip"):
             _unpack_zip(archive, folder)

@@ -1,4 +1,4 @@
-"""Random changes of training pictures; off unless asked for, and drawn from the episode's own seed."""
+"""Random changes of training images; off unless asked for, and drawn from the episode's own seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Augmentation:
     jitter: float = 0.4
     """brightness, contrast and (RGB) saturation change by a factor of 1 ± this; 0 turns it off"""
     flip: bool = True
-    """mirror every second picture; turn it off where left and right matter, as in characters"""
+    """mirror every second image; turn it off where left and right matter, as in characters"""
 
     def __post_init__(self) -> None:
         if not (0 < self.smallest_crop <= 1 and self.aspect >= 1 and 0 <= self.jitter < 1):
@@ -40,21 +40,21 @@ class Augmentation:
         height, width, channels = image.shape
         # Always the same number of draws, so that turning one change off leaves the others alone.
         area, shape, left, top, mirror, *factors = draws.uniform(8).tolist()
-        picture = Image.fromarray(image if channels == 3 else image[:, :, 0])
+        changed = Image.fromarray(image if channels == 3 else image[:, :, 0])
         if self.smallest_crop < 1:
             scale = math.sqrt(self.smallest_crop + (1 - self.smallest_crop) * area)
             stretch = self.aspect ** (shape - 0.5)
             w, h = min(1.0, scale * stretch) * width, min(1.0, scale / stretch) * height
             box = (left * (width - w), top * (height - h))
-            picture = picture.resize(
+            changed = changed.resize(
                 (width, height), Image.Resampling.BILINEAR, box=(*box, box[0] + w, box[1] + h)
             )
         if self.flip and mirror < 0.5:
-            picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+            changed = changed.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         if self.jitter:
             changes = [ImageEnhance.Brightness, ImageEnhance.Contrast]
             if channels == 3:
                 changes.append(ImageEnhance.Color)
             for change, factor in zip(changes, factors, strict=False):
-                picture = change(picture).enhance(1 + self.jitter * (2 * factor - 1))
-        return np.array(picture, dtype=np.uint8).reshape(height, width, channels)
+                changed = change(changed).enhance(1 + self.jitter * (2 * factor - 1))
+        return np.array(changed, dtype=np.uint8).reshape(height, width, channels)

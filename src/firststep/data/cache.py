@@ -1,7 +1,7 @@
-"""Decoded pictures on disk: one uint8 file a split, made once, atomically, and mapped ever after.
+"""Decoded images on disk: one uint8 file a split, made once, atomically, then mapped into memory.
 
 A cache folder appears under its final name only when it is complete. Whoever holds the lock builds;
-what a killed build left behind is removed by the next one.
+the next build removes what a killed one left behind.
 """
 
 from __future__ import annotations
@@ -14,33 +14,36 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
-import platformdirs
 
-from firststep.data.pictures import Pictures
 from firststep.data.preprocessing import Preprocessing
-from firststep.data.source import Source
+from firststep.data.source import ClassImages, Source
 from firststep.errors import FirststepError
+from firststep.utils import available_cores, locked
+from firststep.utils.extras import extra
 
-Progress = Callable[[str, int, int], None]
-"""Called with (what is being done, pictures done, pictures in all)."""
+ProgressCallback = Callable[[str, int, int], None]
+"""Called with (what is being done, how much is done, how much there is); images, or bytes of a download."""
 
 ENVIRONMENT = "FIRSTSTEP_CACHE"
 FOLDER = ".firststep-cache"
 BATCH = 256
-"""Pictures decoded before they are written: what bounds the memory."""
+"""Images decoded before they are written; bounds the memory."""
 
 
 def user_cache() -> Path:
     """The user's cache folder, or the one that FIRSTSTEP_CACHE names."""
-    chosen = os.environ.get(ENVIRONMENT)
-    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("firststep"))
+    if chosen := os.environ.get(ENVIRONMENT):
+        return Path(chosen).expanduser()
+    with extra("cli", "firststep.data"):
+        import platformdirs
+
+    return Path(platformdirs.user_cache_dir("firststep"))
 
 
 def cache_root(data: Path | None, chosen: Path | None) -> Path:
@@ -54,7 +57,7 @@ def cache_root(data: Path | None, chosen: Path | None) -> Path:
 
 
 def _writable(folder: Path) -> bool:
-    """Try it: permission bits say little on network drives and for the superuser."""
+    """Tried out, because permission bits are unreliable on network drives and for the superuser."""
     try:
         folder.mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -64,26 +67,23 @@ def _writable(folder: Path) -> bool:
 
 
 @contextmanager
-def only_builder(root: Path, key: str, progress: Progress | None) -> Iterator[None]:
+def only_builder(root: Path, key: str, progress: ProgressCallback | None) -> Iterator[None]:
     """One process at a time past this point; the others wait."""
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(root / f"{key}.lock")
+
+    def on_wait() -> None:
+        if progress:
+            progress("waiting for another process that builds the same cache", 0, 0)
+
+    with ExitStack() as held:
         try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            if progress:
-                progress("waiting for another process that builds the same cache", 0, 0)
-            lock.acquire()
-    except OSError as error:
-        raise FirststepError(
-            f"cannot write to the cache folder {root} ({error.strerror}); "
-            f"choose another with --cache or {ENVIRONMENT}"
-        ) from None
-    try:
+            root.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(root / f"{key}.lock", on_wait))
+        except OSError as error:
+            raise FirststepError(
+                f"cannot write to the cache folder {root} ({error.strerror}); "
+                f"choose another with --cache or {ENVIRONMENT}"
+            ) from None
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager
@@ -105,24 +105,26 @@ def workspace(root: Path, key: str) -> Iterator[Path]:
 
 
 def write_splits(
-    folder: Path, source: Source, preprocessing: Preprocessing, skip_broken: bool, progress: Progress | None
+    folder: Path,
+    source: Source,
+    preprocessing: Preprocessing,
+    skip_broken: bool,
+    progress: ProgressCallback | None,
 ) -> dict[str, Any]:
     """Decode everything into ``folder``; return what was written, with a hash of every split's pixels."""
-    total = sum(len(pictures) for classes in source.splits.values() for pictures in classes.values())
+    total = sum(len(images) for classes in source.splits.values() for images in classes.values())
     done = 0
     splits: dict[str, Any] = {}
     broken: list[str] = []
-    threads = min(8, os.cpu_count() or 1) if source.parallel else 1
+    threads = min(8, available_cores()) if source.parallel else 1
     with ThreadPoolExecutor(max_workers=threads) as pool:
         for split, classes in source.splits.items():
             counts = dict.fromkeys(classes, 0)
             digest = hashlib.sha256()
             with open(folder / f"{split}.u8", "wb") as file:
-                jobs = (
-                    (name, pictures, i) for name, pictures in classes.items() for i in range(len(pictures))
-                )
+                jobs = ((name, images, i) for name, images in classes.items() for i in range(len(images)))
                 while batch := list(islice(jobs, BATCH)):
-                    for (name, pictures, i), pixels in zip(
+                    for (name, images, i), pixels in zip(
                         batch,
                         pool.map(lambda job: _pixels(job[1], job[2], preprocessing), batch),
                         strict=True,
@@ -130,7 +132,7 @@ def write_splits(
                         if isinstance(pixels, FirststepError):
                             if not skip_broken:
                                 raise FirststepError(f"{pixels}; repair or remove it, or pass --skip-broken")
-                            broken.append(pictures.name(i))
+                            broken.append(images.name(i))
                             continue
                         row = pixels.tobytes()
                         file.write(row)
@@ -149,16 +151,16 @@ def write_splits(
     return {"splits": splits, "broken": broken}
 
 
-def _pixels(pictures: Pictures, index: int, preprocessing: Preprocessing) -> np.ndarray | FirststepError:
-    """A broken picture is a value here: the pool must not stop at the first one."""
+def _pixels(images: ClassImages, index: int, preprocessing: Preprocessing) -> np.ndarray | FirststepError:
+    """A broken image is a value here: the pool must not stop at the first one."""
     try:
-        return pictures.pixels(index, preprocessing)
+        return images.pixels(index, preprocessing)
     except FirststepError as error:
         return error
 
 
 def publish(folder: Path, final: Path, record: dict[str, Any]) -> None:
-    """Give the finished folder its name: from now on it is a cache."""
+    """Give the finished folder its final name, which makes it a cache."""
     (folder / "dataset.json").write_text(
         json.dumps(record, indent=1, ensure_ascii=True) + "\n", encoding="ascii"
     )
@@ -166,12 +168,12 @@ def publish(folder: Path, final: Path, record: dict[str, Any]) -> None:
     folder.rename(final)
 
 
-def read_record(final: Path, bytes_per_picture: int) -> dict[str, Any] | None:
-    """What a complete, undamaged cache says of itself, or None."""
+def read_record(final: Path, bytes_per_image: int) -> dict[str, Any] | None:
+    """The record of a complete, undamaged cache, or None."""
     try:
         record: dict[str, Any] = json.loads((final / "dataset.json").read_text(encoding="ascii"))
         for split, facts in record["splits"].items():
-            if (final / f"{split}.u8").stat().st_size != sum(facts["counts"]) * bytes_per_picture:
+            if (final / f"{split}.u8").stat().st_size != sum(facts["counts"]) * bytes_per_image:
                 return None
     except (OSError, ValueError, KeyError):
         return None

@@ -1,4 +1,4 @@
-"""Opening a dataset: found, checked, decoded once into a cache, and mapped from there."""
+"""Opening a dataset: find it, check it, decode it once into a cache, and map it from there."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import Any
 import numpy as np
 
 from firststep.data import cache, preprocessing, reading
-from firststep.data.cache import Progress
-from firststep.data.glyphs import glyph_identity, glyph_source
-from firststep.data.official import differences
+from firststep.data.cache import ProgressCallback
+from firststep.data.dataset_info import DATASETS, DatasetInfo, get_dataset_info
+from firststep.data.layouts.layout import Located
+from firststep.data.official_splits import differences
 from firststep.data.preprocessing import Preprocessing
-from firststep.data.reading import Options
-from firststep.data.registry import Entry, entry
+from firststep.data.reading import ReadOptions
 from firststep.errors import FirststepError
 
 
 @dataclass(frozen=True)
 class Split:
-    """The pictures of one split, class after class."""
+    """The images of one split, class after class."""
 
     dataset: str
     """the dataset's name, part of what names an episode"""
     name: str
     classes: list[str]
     counts: list[int]
-    """pictures of each class"""
+    """images of each class"""
     images: np.ndarray
     """uint8 [N, H, W, C], mapped from disk"""
     preprocessing: Preprocessing
 
     def starts(self) -> list[int]:
-        """The row of each class's first picture."""
+        """The row of each class's first image."""
         return np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(int).tolist()
 
 
@@ -94,7 +94,7 @@ def open_dataset(
     skip_broken: bool = False,
     partial: bool = False,
     cache_folder: Path | str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Dataset:
     """Open a dataset by name, making its cache if there is none yet.
 
@@ -103,57 +103,55 @@ def open_dataset(
     channels: 1 or 3; folder only, else the dataset's own.
     seed: glyphs, of the drawing; folder, of the split where there is none on disk. 0 if left out.
     rotations: omniglot, quarter turns as extra classes.
-    skip_broken: leave out pictures that cannot be decoded instead of stopping.
+    skip_broken: leave out images that cannot be decoded instead of stopping.
     partial: accept data that differs from the official classes and counts.
     cache_folder: where the cache goes, instead of beside the data or the user's cache folder.
     """
-    facts = entry(name)
-    _refuse_unfitting(name, path, channels, seed, rotations)
-    options = Options(seed=seed or 0, rotations=rotations)
+    info = get_dataset_info(name)
+    _refuse_options_without_effect(info, path, channels=channels, seed=seed, rotations=rotations or None)
+    options = ReadOptions(seed=seed or 0, rotations=rotations)
     recipe = Preprocessing(
-        image_size=image_size if image_size is not None else facts.image_size,
-        channels=channels or facts.channels,
-        ink=facts.ink,
+        image_size=image_size if image_size is not None else info.image_size,
+        channels=channels or info.channels,
+        ink=info.ink,
     )
     chosen = Path(cache_folder) if cache_folder is not None else None
-    if path is None:
+    if info.generated is not None:
         found = None
-        identity: Any = glyph_identity(options.seed)
+        identity: list[Any] = list(info.generated.identity(options.seed))
         root = cache.cache_root(None, chosen)
     else:
-        found = reading.find(facts, Path(path).expanduser().absolute())
-        identity = reading.source_files(found)
+        assert path is not None
+        found = reading.find(info, Path(path).expanduser().absolute())
+        identity = list(reading.source_files(found))
         root = cache.cache_root(found.root, chosen)
+    if info.version > 1:
+        identity.append(f"version {info.version}")
     key = _key(name, recipe, options, identity)
     final = root / key
-    picture_bytes = recipe.image_size**2 * recipe.channels
-    record = cache.read_record(final, picture_bytes)
+    image_bytes = recipe.image_size**2 * recipe.channels
+    record = cache.read_record(final, image_bytes)
     if record is None:
         with cache.only_builder(root, key, progress):
-            record = cache.read_record(final, picture_bytes)
+            record = cache.read_record(final, image_bytes)
             if record is None:
-                record = _build(facts, found, options, recipe, root, key, skip_broken, partial, progress)
+                record = _build(info, found, options, recipe, root, key, skip_broken, partial, progress)
     _refuse_faulty(name, record, skip_broken, partial)
     return Dataset(name, record["fingerprint"], recipe, final, record)
 
 
-def _refuse_unfitting(
-    name: str, path: Path | str | None, channels: int | None, seed: int | None, rotations: bool
-) -> None:
-    """No option may be silently without effect."""
-    if name == "glyphs" and path is not None:
-        raise FirststepError("glyphs are drawn, not read: leave the path out")
-    if name != "glyphs" and path is None:
-        raise FirststepError(f"{name} needs the path of its files; {reading.how_to_get(entry(name))}")
-    if channels is not None and name != "folder":
-        raise FirststepError(f"channels can be chosen for folder only; {name} has its own")
-    if seed is not None and name not in ("glyphs", "folder"):
-        raise FirststepError(f"seed is for glyphs and folder only; the split of {name} is the official one")
-    if rotations and name != "omniglot":
-        raise FirststepError("rotations is for omniglot only")
+def _refuse_options_without_effect(info: DatasetInfo, path: Path | str | None, **options: Any) -> None:
+    if info.generated is not None and path is not None:
+        raise FirststepError(f"{info.name} is generated, not read from files: leave the path out")
+    if info.generated is None and path is None:
+        raise FirststepError(f"{info.name} needs the path of its files; {reading.how_to_get(info)}")
+    for option, value in options.items():
+        if value is not None and option not in info.options:
+            having = [name for name, other in DATASETS.items() if option in other.options]
+            raise FirststepError(f"{option} is for {' and '.join(having)} only, not for {info.name}")
 
 
-def _key(name: str, recipe: Preprocessing, options: Options, identity: Any) -> str:
+def _key(name: str, recipe: Preprocessing, options: ReadOptions, identity: Any) -> str:
     """Names the cache: source files and preprocessing. Times of change are cheap to compare, hashes not."""
     parts = [preprocessing.VERSION, name, recipe.describe(), vars(options), identity]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -161,15 +159,15 @@ def _key(name: str, recipe: Preprocessing, options: Options, identity: Any) -> s
 
 
 def _build(
-    facts: Entry,
-    found: Any,
-    options: Options,
+    info: DatasetInfo,
+    found: Located | None,
+    options: ReadOptions,
     recipe: Preprocessing,
     root: Path,
     key: str,
     skip_broken: bool,
     partial: bool,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> dict[str, Any]:
     with cache.workspace(root, key) as workspace:
         unpacked, decoded = workspace / "unpacked", workspace / "decoded"
@@ -177,22 +175,24 @@ def _build(
         decoded.mkdir()
         if progress:
             progress("reading", 0, 0)
-        source = (
-            glyph_source(options.seed) if found is None else reading.read(facts, found, options, unpacked)
-        )
+        if found is not None:
+            source = reading.read(info, found, options, unpacked)
+        else:
+            assert info.generated is not None
+            source = info.generated.source(options.seed)
         record: dict[str, Any] = {
-            "dataset": facts.name,
+            "dataset": info.name,
             "version": preprocessing.VERSION,
             "preprocessing": recipe.describe(),
             "layout": source.layout,
             "notes": list(source.notes),
             "odd": list(source.odd),
-            "differences": differences(facts.name, source),
+            "differences": differences(info.official(), source) if info.official else [],
             "broken": [],
         }
-        _refuse_faulty(facts.name, record, skip_broken, partial)
+        _refuse_faulty(info.name, record, skip_broken, partial)
         if not any(len(p) for classes in source.splits.values() for p in classes.values()):
-            raise FirststepError(f"{facts.name}: no pictures found ({source.layout})")
+            raise FirststepError(f"{info.name}: no images found ({source.layout})")
         record |= cache.write_splits(decoded, source, recipe, skip_broken, progress)
         record["fingerprint"] = fingerprint(record)
         cache.publish(decoded, root / key, record)
@@ -205,8 +205,8 @@ def fingerprint(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class DifferentError(FirststepError):
-    """Data that is not the official data; ``lines`` says everything in which it differs."""
+class DatasetMismatchError(FirststepError):
+    """Data that differs from the official data; ``lines`` lists every difference."""
 
     def __init__(self, message: str, lines: list[str]) -> None:
         super().__init__(message)
@@ -217,13 +217,13 @@ def _refuse_faulty(name: str, record: dict[str, Any], skip_broken: bool, partial
     if record["differences"] and not partial:
         lines = record["differences"]
         more = f" (and {len(lines) - 1} more such differences)" if len(lines) > 1 else ""
-        raise DifferentError(
+        raise DatasetMismatchError(
             f"{name} ({record['layout']}) differs from the official data: {lines[0]}{more}; "
             "to use it as it is pass --partial",
             lines,
         )
     if record["broken"] and not skip_broken:
         raise FirststepError(
-            f"{record['broken'][0]} is a broken picture, one of {len(record['broken'])}; "
+            f"{record['broken'][0]} is a broken image, one of {len(record['broken'])}; "
             "repair or remove it, or pass --skip-broken"
         )

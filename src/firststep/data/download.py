@@ -4,41 +4,40 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from firststep.data.cache import ProgressCallback
+from firststep.data.dataset_info import DatasetInfo, PublishedFile
 from firststep.data.reading import how_to_get
-from firststep.data.registry import Entry, File
 from firststep.errors import FirststepError
-
-Progress = Callable[[str, int, int], None]
-"""Called with (what is being done, bytes done, bytes in all)."""
+from firststep.utils.extras import extra
 
 
-def download(entry: Entry, folder: Path, progress: Progress | None = None) -> list[Path]:
+def download_files(info: DatasetInfo, folder: Path, progress: ProgressCallback | None = None) -> list[Path]:
     """Put the dataset's archives into the folder; those already there and right are kept."""
-    if not entry.files or any(file.url is None for file in entry.files):
-        raise FirststepError(f"cannot download {entry.name}: {how_to_get(entry)}, then: {_next_step(entry)}")
-    return [_fetch(file, folder, progress) for file in entry.files]
+    if not info.files or any(file.url is None for file in info.files):
+        raise FirststepError(f"cannot download {info.name}: {how_to_get(info)}, then: {_next_step(info)}")
+    return [_fetch(file, folder, progress) for file in info.files]
 
 
-def _next_step(entry: Entry) -> str:
-    return f"firststep data {entry.name} PATH"
+def _next_step(info: DatasetInfo) -> str:
+    return f"firststep data {info.name} PATH"
 
 
-def _fetch(file: File, folder: Path, progress: Progress | None) -> Path:
-    import pooch  # slow to import, and rarely needed
+def _fetch(file: PublishedFile, folder: Path, progress: ProgressCallback | None) -> Path:
+    with extra("cli", "a download"):
+        import pooch  # slow to import, and rarely needed
 
     target = folder / file.name
     if target.exists():
-        # pooch would replace a file with another checksum; it may be somebody's own copy.
+        # pooch would replace a file with another checksum; it may be the user's own copy.
         actual = _md5(target)
         if actual == file.md5:
             return target
         raise FirststepError(
             f"{target} exists but its md5 is {actual}, not the official {file.md5}; "
-            "move it away to download anew, or leave --download out to use it"
+            "move it away to download it again, or leave --download out to use it"
         )
     pooch.get_logger().setLevel("WARNING")
     try:
@@ -81,7 +80,7 @@ def _short(error: BaseException) -> str:
 class _Bar:
     """What pooch expects of a progress bar, handing the numbers on."""
 
-    def __init__(self, name: str, progress: Progress | None) -> None:
+    def __init__(self, name: str, progress: ProgressCallback | None) -> None:
         self.name, self.progress = name, progress
         self.total = self.done = 0
 

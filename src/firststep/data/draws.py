@@ -1,7 +1,7 @@
 """Random draws that are a pure function of what they are for.
 
-numpy promises the raw bits of a bit generator for ever, but not what ``Generator`` makes of them.
-So only raw bits are used here: the same draws on every machine and with every numpy.
+numpy guarantees the raw bits of a bit generator across versions, but not what ``Generator`` computes from
+them. So only raw bits are used here: the same draws on every machine and with every numpy.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class Draws:
         return low + (high - low) * float(self.uniform(1)[0])
 
     def below(self, limit: int) -> int:
-        """An integer in [0, limit); the bias, limit·2⁻⁶⁴, is beyond notice."""
+        """An integer in [0, limit); the bias, limit·2⁻⁶⁴, is negligible."""
         return int(self._bits.random_raw()) * limit >> 64
 
     def distinct(self, count: int, population: int) -> list[int]:
         """``count`` different integers in [0, population), in random order: a cut-off shuffle."""
         if count > population:
             raise ValueError(f"cannot draw {count} different items of {population}")
-        # As in ``below``, but in one go; 32 bits are plenty for the size of any class.
+        # As in ``below``, but all at once; 32 bits are enough for the size of any class.
         raw: np.ndarray = self._bits.random_raw(count) >> np.uint64(32)
         limits = np.arange(population, population - count, -1, dtype=np.uint64)
         steps: np.ndarray = (raw * limits) >> np.uint64(32)
-        moved: dict[int, int] = {}  # places of the shuffled list that no longer hold their own number
+        moved: dict[int, int] = {}  # positions of the shuffled list that no longer hold their own number
         chosen = []
         for place, step in enumerate(steps.tolist()):
             other = place + step

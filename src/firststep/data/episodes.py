@@ -16,7 +16,7 @@ VERSION = 1
 
 
 class Episode(NamedTuple):
-    """One task. Pictures are normalised float32 [n, C, H, W]; labels int64 0..ways-1, class after class."""
+    """One task. Images are normalised float32 [n, C, H, W]; labels int64 0..ways-1, class after class."""
 
     support_x: np.ndarray
     support_y: np.ndarray
@@ -24,7 +24,7 @@ class Episode(NamedTuple):
     query_y: np.ndarray
 
 
-class Plan(NamedTuple):
+class EpisodeRows(NamedTuple):
     """Which classes and which rows of ``split.images`` an episode uses."""
 
     classes: list[int]
@@ -75,8 +75,8 @@ class Episodes:
             purpose, VERSION, s.split.dataset, s.split.name, s.ways, s.shots, s.queries, s.seed, index
         )
 
-    def plan(self, index: int) -> Plan:
-        """What the episode consists of, without its pixels."""
+    def rows(self, index: int) -> EpisodeRows:
+        """Which images the episode consists of."""
         if index < 0:
             raise IndexError(f"episodes are numbered from 0, not {index}")
         draws = self._draws("episode", index)
@@ -84,11 +84,11 @@ class Episodes:
         need = self.shots + self.queries
         rows = np.array([draws.distinct(need, self.split.counts[c]) for c in classes])
         rows += self._starts[classes, None]
-        return Plan(classes, rows[:, : self.shots], rows[:, self.shots :])
+        return EpisodeRows(classes, rows[:, : self.shots], rows[:, self.shots :])
 
     def __getitem__(self, index: int) -> Episode:
-        plan = self.plan(index)
-        support, query = self._images[plan.support.ravel()], self._images[plan.query.ravel()]
+        rows = self.rows(index)
+        support, query = self._images[rows.support.ravel()], self._images[rows.query.ravel()]
         if self.augment is not None:
             draws = self._draws("augmentation", index)
             support = self.augment(support, draws)

@@ -1,10 +1,10 @@
-"""From any picture to the pixels a model sees: one fixed recipe, written down with every result."""
+"""From any image to the pixels a model sees: one fixed recipe, written down with every result."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -12,7 +12,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from firststep.errors import FirststepError
 
 VERSION = 1
-"""Raised when the same picture would come out with other pixels: caches are then made anew."""
+"""Raised when the same image would come out with other pixels: caches are then made again."""
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 GREY_MEAN, GREY_STD = (0.449,), (0.226,)
@@ -24,14 +24,14 @@ LARGEST_SIDE = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """How pictures become arrays: turned upright, made RGB or grey, shorter side fitted, centre cut."""
+    """How images become arrays: turned upright, made RGB or grey, shorter side fitted, centre cut."""
 
     image_size: int
-    """side of the square pictures, in pixels"""
+    """side of the square images, in pixels"""
     channels: int = 3
     """3 for RGB, 1 for grey"""
     ink: bool = False
-    """drawings: bright ink on black paper; a picture with a light border is turned into that"""
+    """drawings: bright ink on black paper; an image with a light border is turned into that"""
 
     def __post_init__(self) -> None:
         if not 4 <= self.image_size <= LARGEST_SIDE:
@@ -51,9 +51,9 @@ class Preprocessing:
         """Plain values for fingerprints and result files; ``Preprocessing(**fields)`` reads them back."""
         return asdict(self)
 
-    def pixels(self, picture: Image.Image) -> np.ndarray:
+    def pixels(self, image: Image.Image) -> np.ndarray:
         """uint8 [image_size, image_size, channels]."""
-        upright = ImageOps.exif_transpose(picture)
+        upright = ImageOps.exif_transpose(image)
         plain = _plain(upright, "L" if self.channels == 1 else "RGB")
         size = (self.image_size, self.image_size)
         if plain.size != size:
@@ -74,19 +74,19 @@ class Preprocessing:
         return normalised
 
 
-def _plain(picture: Image.Image, mode: str) -> Image.Image:
+def _plain(image: Image.Image, mode: str) -> Image.Image:
     """Any of Pillow's modes to "L" or "RGB" with what a viewer would show."""
-    if picture.mode.startswith("I"):  # 16-bit grey: Pillow's own conversion would clip, not scale
-        deep = np.asarray(picture).astype(np.int64)
-        picture = Image.fromarray(np.clip(deep // 257, 0, 255).astype(np.uint8))
-    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-        see_through = picture.convert("RGBA")
+    if image.mode.startswith("I"):  # 16-bit grey: Pillow's own conversion would clip, not scale
+        deep = np.asarray(image).astype(np.int64)
+        image = Image.fromarray(np.clip(deep // 257, 0, 255).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        see_through = image.convert("RGBA")
         paper = Image.new("RGBA", see_through.size, "white")
-        picture = Image.alpha_composite(paper, see_through)
-    # Palette and CMYK pictures hold colours; grey is the luma of those.
-    if picture.mode not in ("L", "1", "RGB"):
-        picture = picture.convert("RGB")
-    return picture.convert(mode)
+        image = Image.alpha_composite(paper, see_through)
+    # Palette and CMYK images hold colours; grey is the luma of those.
+    if image.mode not in ("L", "1", "RGB"):
+        image = image.convert("RGB")
+    return image.convert(mode)
 
 
 def _border_is_light(array: np.ndarray) -> bool:
@@ -94,28 +94,28 @@ def _border_is_light(array: np.ndarray) -> bool:
     return bool(2 * np.count_nonzero(border > 127) > border.size)
 
 
-def decode(picture: Path | str | Any, name: str, preprocessing: Preprocessing) -> np.ndarray:
-    """Pixels of a picture file (path or binary stream); ``name`` is what an error calls it."""
+def decode(file: Path | str | BinaryIO, name: str, preprocessing: Preprocessing) -> np.ndarray:
+    """Pixels of an image file (path or binary stream); ``name`` is what an error calls it."""
     try:
-        with Image.open(picture) as opened:
+        with Image.open(file) as opened:
             opened.load()
             return preprocessing.pixels(opened)
     except UnidentifiedImageError:
-        raise FirststepError(f"{name} is not a picture that Pillow can read") from None
+        raise FirststepError(f"{name} is not an image that Pillow can read") from None
     except FileNotFoundError:
         raise FirststepError(f"{name} does not exist") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         # Pillow says SyntaxError for a broken PNG and ValueError for a broken header.
-        raise FirststepError(f"{name} is a broken picture ({error})") from None
+        raise FirststepError(f"{name} is a broken image ({error})") from None
 
 
-def load_picture(path: Path | str, image_size: int, channels: int = 3, *, ink: bool = False) -> np.ndarray:
-    """Any picture file as a dataset would hold it: uint8 [image_size, image_size, channels].
+def load_image(path: Path | str, image_size: int, channels: int = 3, *, ink: bool = False) -> np.ndarray:
+    """Any image file as a dataset would hold it: uint8 [image_size, image_size, channels].
 
     ``Preprocessing.normalise`` makes it a model's input; ``dataset.preprocessing`` has the same
     settings as the data a model was trained on.
     """
     preprocessing = Preprocessing(image_size=image_size, channels=channels, ink=ink)
     if Path(path).is_dir():
-        raise FirststepError(f"{path} is a folder, not a picture")
+        raise FirststepError(f"{path} is a folder, not an image")
     return decode(Path(path), str(path), preprocessing)

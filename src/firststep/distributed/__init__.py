@@ -1,4 +1,4 @@
-"""One run on many processes: who they are, what each does, and how their results come together."""
+"""One run on several processes: joining them, sharding the work, and combining the results."""
 
 from firststep.distributed.launch import BACKENDS, join, launched
 from firststep.distributed.team import Team

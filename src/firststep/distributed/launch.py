@@ -1,7 +1,7 @@
 """Joining the processes that torchrun started.
 
-torchrun (the same as ``python -m torch.distributed.run``) starts the processes and says by environment
-variables who each of them is; it also starts them again when one dies. See docs/scaling.md.
+torchrun (the same as ``python -m torch.distributed.run``) starts the processes, gives each its rank in
+environment variables, and restarts all when one dies. See docs/scaling.md.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from torch import distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
-from firststep.distributed.ranks import Ranks, connected
+from firststep.distributed.process_group import ProcessGroupTeam, lost_peers_explained
 from firststep.distributed.team import Team
 from firststep.errors import FirststepError, unknown
+from firststep.utils import available_cores
 
 BACKENDS = ("auto", "gloo", "nccl")
 
-# The others wait while the leader builds an image cache, which may take hours for a large dataset. A process
-# that dies is noticed at once all the same: its connections close.
-LONGEST_WAIT = timedelta(hours=6)
+# Rank 0 may take hours to build the image cache of a large dataset while the others wait. A process that dies
+# is still noticed at once: its connections close.
+TIMEOUT = timedelta(hours=6)
 
 
 def launched() -> bool:
@@ -34,7 +35,7 @@ def launched() -> bool:
 
 @contextmanager
 def join(backend: str = "auto") -> Iterator[Team]:
-    """The team that this process belongs to: of all that torchrun started, or of one without it.
+    """The team that this process belongs to: all processes of torchrun, or without it this one alone.
 
     Args:
         backend: of torch.distributed, for gradients: gloo exchanges through the memory of the hosts, nccl
@@ -52,39 +53,38 @@ def join(backend: str = "auto") -> Iterator[Team]:
             "processes with torchrun, or unset WORLD_SIZE"
         )
     local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    if threads := threads_of_a_process(local_size):
+    if threads := threads_per_process(local_size):
         torch.set_num_threads(threads)
     between_gpus = backend != "gloo" and torch.cuda.is_available() and dist.is_nccl_available()
-    with connected():
+    with lost_peers_explained():
         _init_process_group("cpu:gloo,cuda:nccl" if between_gpus else "gloo")
     try:
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-        yield Ranks(local_rank=local_rank, local_size=local_size, backend=backend)
+        yield ProcessGroupTeam(local_rank=local_rank, local_size=local_size, backend=backend)
     finally:
         dist.destroy_process_group()
 
 
 def _init_process_group(backends: str) -> None:
-    """What ``init_process_group(backends)`` does, but safe for processes that torchrun started again.
+    """``init_process_group(backends)``, made safe for processes that torchrun has restarted.
 
-    torchrun keeps one key-value store for all its restarts, and the addresses of processes that have died
-    stay in it (pytorch issue 167288): who reads one before the new process has written its own tries to
-    connect to nobody. So each restart, and each time that a process joins, has keys of its own.
+    torchrun keeps one key-value store over all restarts, and the addresses of dead processes stay in it
+    (pytorch issue 167288): a process that reads one before it is overwritten tries to connect to a dead
+    peer. So every restart, and every call of :func:`join`, uses keys of its own.
     """
-    store, rank, size = next(rendezvous("env://", timeout=LONGEST_WAIT))
+    store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
     attempt = f"firststep/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{size}"
     joined = store.add(f"{attempt}/joined/{rank}", 1)
-    own = PrefixStore(f"{attempt}/{joined}", store)
-    dist.init_process_group(backends, store=own, rank=rank, world_size=size, timeout=LONGEST_WAIT)
+    fresh = PrefixStore(f"{attempt}/{joined}", store)
+    dist.init_process_group(backends, store=fresh, rank=rank, world_size=size, timeout=TIMEOUT)
 
 
-def threads_of_a_process(local_size: int) -> int:
-    """An equal share of the host's cores, or 0 where OMP_NUM_THREADS has decided.
+def threads_per_process(local_size: int) -> int:
+    """An equal part of the host's cores, or 0 where OMP_NUM_THREADS sets another number.
 
-    torchrun itself sets OMP_NUM_THREADS to 1 for several processes if it is not set, so 1 decides nothing:
-    ``--threads 1`` does.
+    torchrun itself sets OMP_NUM_THREADS to 1 for several processes if it is not set, so 1 counts as unset;
+    ``--threads 1`` asks for one thread.
     """
     if local_size == 1 or os.environ.get("OMP_NUM_THREADS", "1") != "1":
         return 0
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // local_size)
+    return max(1, available_cores() // local_size)

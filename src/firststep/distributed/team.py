@@ -1,4 +1,4 @@
-"""The processes that share one run. :class:`Team` itself is the team of one: everything is trivial."""
+"""The processes that share one run. :class:`Team` itself is a team of one, where everything is trivial."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Team:
-    """A process alone.
+    """A single process.
 
-    Work that is numbered 0, 1, 2, ... is dealt like cards: number t belongs to rank t mod size. Nothing in
-    a result depends on the number of ranks: what was dealt is put together in the order of the numbers.
+    Work is numbered 0, 1, 2, ... and sharded round-robin: number t belongs to rank t mod size. Results are
+    put together in the order of the numbers, so they do not depend on how many ranks there are.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -25,7 +25,7 @@ class Team:
 
     @property
     def is_rank0(self) -> bool:
-        """The leader alone writes files and talks."""
+        """Whether this is rank 0, the only rank that writes files and prints."""
         return self.rank == 0
 
     def share(self, numbers: range) -> range:
@@ -33,23 +33,26 @@ class Team:
         return numbers[self.rank :: self.size]
 
     def ordered_sum(self, terms: int) -> OrderedSum:
-        """A sum of that many terms, at least one of every rank, that has the same bits on any team."""
+        """A sum of that many terms, at least one from every rank, with the same bits on any team."""
         return OrderedSum()
 
     def gather(self, rows: np.ndarray, total: int) -> np.ndarray:
-        """Float64 rows of this rank's :meth:`share` of ``range(total)`` → those of all, in order."""
+        """Float64 rows of this rank's :meth:`share` of ``range(total)`` → the rows of all ranks, in order."""
         return rows
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank: all learn the same."""
+        """Whether the flag is set on any rank; the same answer on all."""
         return flag
 
+    def barrier(self) -> None:
+        """Return when every rank has got here."""
+
     def on_rank0(self, action: Callable[[], T]) -> T:
-        """The leader acts and the others wait: all get its result, or all its error."""
+        """Rank 0 acts while the others wait; all return its result or raise its error."""
         return action()
 
     def on_all_ranks(self, action: Callable[[], T]) -> T:
-        """All act, the leader before the others (who find caches made); an error of one is one of all."""
+        """Rank 0 acts first (and builds caches), then the others; an error of one is raised on all."""
         return action()
 
     def device(self, choose: Callable[[], torch.device]) -> torch.device:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from firststep.errors import FirststepError
-from firststep.evaluation.evaluate import Evaluation
+from firststep.evaluation.evaluation import Evaluation
 from firststep.evaluation.measure import half_width
+from firststep.evaluation.metrics import Metric
+from firststep.utils import MISSING, Cell, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What must agree for two evaluations to be about the same tasks. The length of steps may differ: that is
 # something to compare.
@@ -56,56 +60,115 @@ def distinct_labels(evaluations: list[Evaluation]) -> list[str]:
     ]
 
 
-def table(evaluations: list[Evaluation]) -> pd.DataFrame:
+def comparison_frame(evaluations: list[Evaluation]) -> pd.DataFrame:
     """Long form: a row for each model and step, with the paired difference to the first model."""
+    import pandas as pd  # slow to import, and only this needs it
+
     rows: list[dict[str, Any]] = []
-    for label, evaluation in zip(distinct_labels(evaluations), evaluations, strict=True):
-        differences = (
-            {}
-            if evaluation is evaluations[0]
-            else {d.step: d for d in paired_differences(evaluations[0], evaluation)}
-        )
+    for label, evaluation, differences in _compared(evaluations):
         for row in evaluation.rows():
-            difference = differences.get(row["step"])
-            rows.append(
-                {
-                    "model": label,
-                    **row,
-                    "difference": np.nan if difference is None else difference.difference,
-                    "difference_ci95": np.nan if difference is None else difference.ci95,
-                }
-            )
+            d = differences.get(row["step"])
+            found = {"difference": np.nan, "difference_ci95": np.nan}
+            if d is not None:
+                found = {"difference": d.difference, "difference_ci95": d.ci95}
+            rows.append({"model": label, **row, **found})
     return pd.DataFrame(rows)
 
 
-def markdown(evaluations: list[Evaluation]) -> str:
-    """A row for each model, a column for each step; then the paired differences."""
-    labels = distinct_labels(evaluations)
+def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
+    """A row for each model and each difference to the first model, a column for each step.
+
+    Differences whose 95 % interval leaves out zero are bold.
+    """
     steps = [row["step"] for row in evaluations[0].rows()]
-    lines = [
-        "| model | " + " | ".join(f"step {step}" for step in steps) + " | condition number |",
-        "|---" * (len(steps) + 2) + "|",
-    ]
-    for label, evaluation in zip(labels, evaluations, strict=True):
+    table = Table(["model", *(f"step {step}" for step in steps), "condition number"])
+    compared = _compared(evaluations)
+    for label, evaluation, _ in compared:
         by_step = {row["step"]: row for row in evaluation.rows()}
         cells = [
-            f"{by_step[step]['accuracy']:.2f} ± {by_step[step]['ci95']:.2f}" if step in by_step else "–"
+            f"{row['accuracy']:.{decimals}f} ± {row['ci95']:.{decimals}f}"
+            if (row := by_step.get(step))
+            else MISSING
             for step in steps
         ]
-        lines.append(f"| {label} | " + " | ".join(cells) + f" | {initial_condition(evaluation)} |")
-    for label, evaluation in zip(labels[1:], evaluations[1:], strict=True):
-        by_paired = {d.step: d for d in paired_differences(evaluations[0], evaluation)}
-        cells = [
-            f"{by_paired[step].difference:+.2f} ± {by_paired[step].ci95:.2f}" if step in by_paired else "–"
-            for step in steps
+        table.add_row(label, *cells, initial_condition_number(evaluation))
+    for label, _, differences in compared[1:]:
+        paired = [_difference_cell(differences.get(step), decimals) for step in steps]
+        table.add_row(f"{label} − {compared[0][0]}", *paired)
+    return table
+
+
+def steps_table(evaluations: list[Evaluation], decimals: int = 1) -> Table:
+    """The same with a row for each step and a column for each model: it fits a terminal's width."""
+    settings = evaluations[0].settings
+    compared = _compared(evaluations)
+    labels = [label for label, _, _ in compared]
+    table = Table(
+        ["steps", *labels, *(f"{label} − {labels[0]}" for label in labels[1:])],
+        title=f"{settings['data']} {settings['split']}, {settings['ways']}-way {settings['shots']}-shot, "
+        f"{settings['episodes']} episodes: accuracy in % with 95 % half-width",
+        left_aligned=0,
+    )
+    by_step = [{row["step"]: row for row in evaluation.rows()} for evaluation in evaluations]
+    for step in by_step[0]:
+        accuracies = [
+            f"{row['accuracy']:.{decimals}f} ± {row['ci95']:.{decimals}f}"
+            if (row := rows.get(step))
+            else MISSING
+            for rows in by_step
         ]
-        lines.append(f"| {label} − {labels[0]} | " + " | ".join(cells) + " | |")
-    return "\n".join(lines) + "\n"
+        paired = [_difference_cell(differences.get(step), decimals) for _, _, differences in compared[1:]]
+        table.add_row(str(step), *accuracies, *paired)
+    table.add_section()
+    table.add_row("condition number", *map(initial_condition_number, evaluations))
+    return table
 
 
-def initial_condition(evaluation: Evaluation) -> str:
-    """The condition number before the first step."""
+def metrics_table(evaluation: Evaluation) -> Table:
+    """Every metric of one model: a row for each step."""
+    metrics = evaluation.measurement.metrics
+    rows = evaluation.rows()
+    titles = {
+        "step": "steps",
+        "ci95": "95 % half-width",
+        **{name: f"{m.title} %" if m.percent else m.title for name, m in metrics.items()},
+        **{f"{name}_ci95": "95 % half-width" for name in metrics},
+    }
+    table = Table([titles[name] for name in rows[0]], left_aligned=0)
+    for row in rows:
+        table.add_row(*(_number(name, value, metrics) for name, value in row.items()))
+    return table
+
+
+def initial_condition_number(evaluation: Evaluation) -> str:
+    """Before the first step."""
     measurement = evaluation.measurement
     if 0 not in measurement.steps:
-        return "–"
-    return f"{measurement.condition_number()[measurement.steps.index(0)]:.3g}"
+        return MISSING
+    return f"{measurement.mean('condition_number')[measurement.steps.index(0)]:.3g}"
+
+
+def _compared(
+    evaluations: list[Evaluation],
+) -> list[tuple[str, Evaluation, dict[int, PairedDifference]]]:
+    """Each with its label and, from the second on, its differences to the first by step."""
+    first = evaluations[0]
+    return [
+        (label, each, {} if each is first else {d.step: d for d in paired_differences(first, each)})
+        for label, each in zip(distinct_labels(evaluations), evaluations, strict=True)
+    ]
+
+
+def _difference_cell(d: PairedDifference | None, decimals: int) -> Cell:
+    if d is None:
+        return Cell(MISSING)
+    return Cell(f"{d.difference:+.{decimals}f} ± {d.ci95:.{decimals}f}", bold=d.is_clear)
+
+
+def _number(name: str, value: Any, metrics: dict[str, Metric]) -> str:
+    if value is None:
+        return ""
+    if name == "step":
+        return str(value)
+    metric = metrics[name.removesuffix("_ci95") if name != "ci95" else "accuracy"]
+    return f"{value:.2f}" if metric.percent else f"{value:.4g}"

@@ -1,131 +1,85 @@
-"""The pictures of the paper, drawn from runs and evaluations. Colours are safe for colour-blind readers."""
+"""Figures from runs and evaluations, side by side."""
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from firststep.evaluation.comparison import distinct_labels
-from firststep.evaluation.evaluate import Evaluation
-from firststep.utils.files import replacing
+from firststep.evaluation.diagnosis import Spectrum
+from firststep.evaluation.evaluation import Evaluation
+from firststep.plotting import RC, line_style, line_styles, step_axis
 
-# Okabe and Ito's palette, and a marker each, so that grey print works too.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = "osD^vPX"
-# What all pictures share: light frames and grids that leave the eye to the data.
-LOOK: dict[Any, Any] = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-}
-RESOLUTION = 200
 Metrics = list[dict[str, Any]]
-
-
-def style(index: int) -> dict[str, Any]:
-    return {
-        "color": COLOURS[index % len(COLOURS)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "markersize": 4,
-        "linewidth": 1.6,
-    }
-
-
-def accuracy_over_steps(axes: Axes, evaluations: Sequence[Evaluation]) -> None:
-    """Test accuracy after each inner step with its 95 % interval."""
-    positions: list[int] = []
-    for index, (label, evaluation) in enumerate(
-        zip(distinct_labels(list(evaluations)), evaluations, strict=True)
-    ):
-        m = evaluation.measurement
-        axes.errorbar(m.steps, 100 * m.mean(), 100 * m.half_width(), label=label, capsize=2, **style(index))
-        positions = sorted({*positions, *m.steps})
-    step_axis(axes, positions)
-    axes.set(xlabel="inner steps", ylabel="test accuracy (%)", title="Accuracy over adaptation steps")
-
-
-def step_axis(axes: Axes, steps: Sequence[int]) -> None:
-    """A tick at each step (ascending); beyond the horizon, equal room for 0..5 and 5..100."""
-    if steps[-1] > 10:
-        axes.set_xscale("symlog", linthresh=5)
-    axes.set_xticks(steps, [str(step) for step in steps])
-    axes.minorticks_off()
-
-
-def first_step_during_training(axes: Axes, runs: Sequence[tuple[str, Metrics]]) -> None:
-    """Validation accuracy after one step, along the meta-training."""
-    for index, (label, metrics) in enumerate(runs):
-        axes.plot(
-            [entry["update"] for entry in metrics],
-            [100 * entry["validation_accuracy"][1] for entry in metrics],
-            label=label,
-            **style(index),
-        )
-    axes.set(xlabel="meta-updates", ylabel="validation accuracy (%)", title="After one step, during training")
-
-
-def condition_during_training(axes: Axes, runs: Sequence[tuple[str, Metrics]]) -> None:
-    """Condition number on validation support sets before the first step, along the meta-training."""
-    for index, (label, metrics) in enumerate(runs):
-        axes.plot(
-            [entry["update"] for entry in metrics],
-            [entry["validation_condition_number"][0] for entry in metrics],
-            label=label,
-            **style(index),
-        )
-    axes.set_yscale("log")
-    axes.set(xlabel="meta-updates", ylabel="condition number", title="Condition number during training")
+Line = tuple[str, dict[str, Any], Metrics]
+"""Label, style and training log of a run."""
 
 
 def comparison_figure(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics]) -> Figure:
-    """The three pictures side by side; the last two only where there are training logs."""
-    labelled = [
-        (label, entries)
-        for label, entries in zip(distinct_labels(list(evaluations)), metrics, strict=True)
-        if entries
-    ]
-    columns = 3 if labelled else 1
-    with mpl.rc_context({**LOOK, "font.size": 9}):
+    """Accuracy over steps, and two curves of the training where there are training logs."""
+    styles = line_styles([evaluation.label for evaluation in evaluations])
+    labels = distinct_labels(list(evaluations))
+    logged = [line for line in zip(labels, styles, metrics, strict=True) if line[2]]
+    columns = 3 if logged else 1
+    with mpl.rc_context(RC):
         figure = Figure(figsize=(4.2 * columns, 3.6), layout="constrained")
         axes = figure.subplots(1, columns, squeeze=False)[0]
-        accuracy_over_steps(axes[0], evaluations)
-        if labelled:
-            first_step_during_training(axes[1], labelled)
-            condition_during_training(axes[2], labelled)
-        axes[0].legend(frameon=False, loc="lower right")
+        _accuracy_over_steps(axes[0], evaluations, labels, styles)
+        axes[0].legend(loc="lower right")
+        if logged:
+            _during_training(axes[1], logged, "validation_accuracy", index=1, factor=100)
+            axes[1].set(ylabel="validation accuracy (%)", title="After one step, during training")
+            _during_training(axes[2], logged, "validation_condition_number", index=0)
+            axes[2].set(ylabel="condition number", title="Condition number during training", yscale="log")
     return figure
 
 
-def save_figure(figure: Figure, path: Path, about: str = "") -> None:
-    """PNG, SVG or PDF by the ending; written whole or not at all, and the same bytes for the same figure.
-
-    ``about`` is kept inside the file, as its description.
-    """
-    kind = path.suffix.lstrip(".") or "png"
-    undated: dict[str, dict[str, str | None]] = {
-        "png": {"Software": None},
-        "svg": {"Date": None},
-        "pdf": {"CreationDate": None},
-    }
-    if about:
-        key = "Subject" if kind == "pdf" else "Description"
-        undated = {name: {**facts, key: about} for name, facts in undated.items()}
-    # The parts of an SVG have names; the salt makes them repeatable.
-    with mpl.rc_context({"svg.hashsalt": "firststep"}), replacing(path) as temporary:
-        figure.savefig(temporary, format=kind, dpi=RESOLUTION, metadata=undated.get(kind))
+def _accuracy_over_steps(
+    axes: Axes, evaluations: Sequence[Evaluation], labels: Sequence[str], styles: Sequence[dict[str, Any]]
+) -> None:
+    """Test accuracy after each inner step with its 95 % interval."""
+    ticks: set[int] = set()
+    for evaluation, label, style in zip(evaluations, labels, styles, strict=True):
+        rows = [row for row in evaluation.rows() if row["step"] != "auto"]
+        steps, accuracies, widths = ([row[key] for row in rows] for key in ("step", "accuracy", "ci95"))
+        axes.errorbar(steps, accuracies, widths, label=label, capsize=2, **style)
+        ticks |= set(steps)
+    step_axis(axes, sorted(ticks))
+    axes.set(xlabel="inner steps", ylabel="test accuracy (%)", title="Accuracy over adaptation steps")
 
 
-def embedded(figure: Figure) -> str:
-    """The figure as an <img> that needs no other file."""
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=RESOLUTION)
-    encoded = base64.b64encode(content.getvalue()).decode()
-    return f'<img alt="figure" src="data:image/png;base64,{encoded}">'
+def _during_training(axes: Axes, logged: Sequence[Line], key: str, *, index: int, factor: float = 1) -> None:
+    """One entry of a logged list along the meta-training."""
+    for label, style, metrics in logged:
+        updates = [entry["update"] for entry in metrics]
+        axes.plot(updates, [factor * entry[key][index] for entry in metrics], label=label, **style)
+    axes.set(xlabel="meta-updates")
+
+
+@mpl.rc_context(RC)
+def spectrum_figure(spectra: Sequence[Spectrum]) -> Figure:
+    """Eigenvalues relative to the largest: the median over tasks, and the middle half as a band."""
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    axes = figure.subplots()
+    subsets = [spectrum.subset for spectrum in spectra]
+    for spectrum in spectra:
+        relative = np.maximum(spectrum.eigenvalues / spectrum.eigenvalues[:, :1], 1e-18)
+        low, middle, high = np.percentile(relative, [25, 50, 75], axis=0)
+        ranks = np.arange(1, relative.shape[1] + 1)
+        style = line_style(spectrum.subset, subsets)
+        label = f"{spectrum.subset} (κ = {spectrum.condition_number:.3g})"
+        axes.plot(ranks, middle, label=label, **style)
+        axes.fill_between(ranks, low, high, alpha=0.2, color=style["color"], linewidth=0)
+    axes.set(
+        xlabel="eigenvalue, largest first",
+        ylabel="eigenvalue / largest",
+        title="Spectrum of the Gram matrix",
+        yscale="log",
+    )
+    axes.legend()
+    return figure

@@ -1,4 +1,4 @@
-"""Accuracy after each inner step and condition number before each, task by task, in flat memory."""
+"""All metrics after each inner step, task by task, in memory that does not grow with the steps."""
 
 from __future__ import annotations
 
@@ -8,40 +8,44 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from firststep.adaptation import support_gram, walk
-from firststep.conditioning import log_condition_number
+from firststep.data import Episode
 from firststep.distributed import Team
-from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
+from firststep.evaluation.metrics import METRICS, AdaptationState, Metric
+from firststep.meta_learner import MetaLearner
 from firststep.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What was measured on a number of tasks at a number of steps."""
+    """What was measured on a number of tasks after a number of steps."""
 
     steps: tuple[int, ...]
-    accuracy: np.ndarray
-    """[tasks, steps], in 0..1"""
-    log_condition: np.ndarray
-    """[tasks, steps]: log10 of the condition number of the support set's Gram matrix at those parameters"""
+    """Ascending."""
+    values: dict[str, np.ndarray]
+    """Metric → [tasks, steps]"""
+    metrics: dict[str, Metric]
+    """What the metrics are: how their values are shown."""
 
-    def of_all(self, team: Team, total: int) -> Measurement:
-        """Put together what each rank measured on its share of tasks 0..total-1, in their order."""
-        rows = team.gather(np.concatenate([self.accuracy, self.log_condition], 1), total)
-        accuracy, log_condition = np.split(rows, 2, 1)
-        return Measurement(steps=self.steps, accuracy=accuracy, log_condition=log_condition)
+    @property
+    def accuracy(self) -> np.ndarray:
+        """[tasks, steps]"""
+        return self.values["accuracy"]
 
-    def mean(self) -> np.ndarray:
-        return self.accuracy.mean(0)
+    def mean(self, metric: str = "accuracy") -> np.ndarray:
+        """[steps]: over tasks; geometric where the metric says so."""
+        return self.metrics[metric].mean(self.values[metric])
 
-    def half_width(self) -> np.ndarray:
-        """95 % confidence half-width of the mean over tasks, 1.96 · std / sqrt(tasks)."""
-        return half_width(self.accuracy)
+    def half_width(self, metric: str = "accuracy") -> np.ndarray:
+        """[steps]: 95 % confidence half-width of the arithmetic mean over tasks."""
+        return half_width(self.values[metric])
 
-    def condition_number(self) -> np.ndarray:
-        """Geometric mean over tasks: condition numbers spread over orders of magnitude."""
-        return np.power(10.0, self.log_condition.mean(0))
+    def gather(self, team: Team, total: int) -> Measurement:
+        """From each rank's share of the tasks 0..total-1, those of all ranks in order."""
+        rows = team.gather(np.concatenate(list(self.values.values()), 1), total)
+        parts = np.split(rows, len(self.values), 1)
+        return Measurement(
+            steps=self.steps, values=dict(zip(self.values, parts, strict=True)), metrics=self.metrics
+        )
 
 
 def half_width(samples: np.ndarray) -> np.ndarray:
@@ -49,68 +53,69 @@ def half_width(samples: np.ndarray) -> np.ndarray:
     return 1.96 * samples.std(0, ddof=1) / np.sqrt(len(samples))
 
 
+def to_task(episode: Episode, device: torch.device) -> Task:
+    """The arrays of an episode as tensors on a device."""
+    return Task(*(torch.from_numpy(part) for part in episode)).to(device)
+
+
 def measure_task(
-    model: FunctionalModule,
-    rule: Rule,
-    params: Params,
-    own: Params,
+    meta: MetaLearner,
     task: Task,
     *,
     steps: Sequence[int],
     subset: str = "cls",
-) -> tuple[list[float], list[float]]:
-    """Query accuracy and log10 condition number at each of the (ascending) steps of one task.
+    metrics: Iterable[str] | None = None,
+) -> dict[str, list[float]]:
+    """Metric → its value after each of the (ascending) numbers of inner steps on one task.
 
     Only the parameters of the current step exist: a hundred steps need no more memory than one.
+
+    Args:
+        meta: the learner.
+        task: to adapt to and to be tested on.
+        steps: numbers of inner steps.
+        subset: parameters whose Gram matrix the metrics see.
+        metrics: names in :data:`METRICS`; default all of them.
     """
-    accuracies: list[float] = []
-    log_conditions: list[float] = []
-    walker = walk(model, rule, params, own, task.support_x, task.support_y)
-    current = params
+    chosen = {name: METRICS[name] for name in (METRICS if metrics is None else metrics)}
+    found: dict[str, list[float]] = {name: [] for name in chosen}
+    trajectory = meta.iterate_steps(task.support_x, task.support_y)
+    current = next(trajectory)
     taken = 0
     for step in steps:
         while taken < step:
-            current, _ = next(walker)
+            current = next(trajectory)
             taken += 1
         with torch.no_grad():
-            logits = model(current, task.query_x).logits
-            gram = support_gram(
-                model,
-                task.support_x,
-                task.support_y,
-                params=current,
-                subset=subset,
-                check_finite=False,
-            )
-            accuracies.append((logits.argmax(-1) == task.query_y).double().mean().item())
-            log_conditions.append(log_condition_number(gram, check_finite=False).item())
-    return accuracies, log_conditions
+            state = AdaptationState(meta.functional, current, task, step, subset)
+            for name, metric in chosen.items():
+                found[name].append(metric.compute(state).item())
+    return found
 
 
 def measure_tasks(
-    model: FunctionalModule,
-    rule: Rule,
-    params: Params,
-    own: Params,
+    meta: MetaLearner,
     tasks: Iterable[Task],
     *,
     steps: Sequence[int],
     subset: str = "cls",
+    metrics: Iterable[str] | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Measurement:
     """:func:`measure_task` over many tasks; ``progress`` is called after each."""
+    names = tuple(METRICS if metrics is None else metrics)
     ordered = tuple(sorted(set(steps)))
-    rows = []
+    rows: dict[str, list[list[float]]] = {name: [] for name in names}
     for task in tasks:
-        rows.append(measure_task(model, rule, params, own, task, steps=ordered, subset=subset))
+        found = measure_task(meta, task, steps=ordered, subset=subset, metrics=names)
+        for name, row in found.items():
+            rows[name].append(row)
         if progress is not None:
             progress()
+    # Reshaped, because a rank may have no task at all.
+    arrays = {name: np.array(table, dtype=np.float64) for name, table in rows.items()}
     return Measurement(
         steps=ordered,
-        accuracy=_table([accuracy for accuracy, _ in rows], len(ordered)),
-        log_condition=_table([log_condition for _, log_condition in rows], len(ordered)),
+        values={name: array.reshape(-1, len(ordered)) for name, array in arrays.items()},
+        metrics={name: METRICS[name] for name in names},
     )
-
-
-def _table(rows: list[list[float]], columns: int) -> np.ndarray:
-    return np.array(rows, dtype=np.float64).reshape(-1, columns)  # which is a table even without rows

@@ -1,20 +1,27 @@
-"""Many training runs: jobs that are trained, resumed and tested as machines allow, here or on a cluster."""
+"""Many training runs as jobs: trained, resumed and evaluated inline, in local processes or on Ray."""
 
-from firststep.jobs.executor import Executor
-from firststep.jobs.fleet import run_fleet
-from firststep.jobs.job import Job, Report, Test
+from firststep.jobs.capacity import Allocation, Capacity
+from firststep.jobs.executor import Executor, InlineExecutor
+from firststep.jobs.job import MACHINE_SETTINGS, EvaluationSpec, Job, JobEvent, JobState, OnEvent
 from firststep.jobs.local import LocalExecutor
-from firststep.jobs.needs import Needs, needs
-from firststep.jobs.on_ray import RayExecutor
+from firststep.jobs.ray_executor import RayExecutor
+from firststep.jobs.resource_estimate import ResourceEstimate, estimate_resources
+from firststep.jobs.runner import run_jobs
 
 __all__ = [
+    "MACHINE_SETTINGS",
+    "Allocation",
+    "Capacity",
+    "EvaluationSpec",
     "Executor",
+    "InlineExecutor",
     "Job",
+    "JobEvent",
+    "JobState",
     "LocalExecutor",
-    "Needs",
+    "OnEvent",
     "RayExecutor",
-    "Report",
-    "Test",
-    "needs",
-    "run_fleet",
+    "ResourceEstimate",
+    "estimate_resources",
+    "run_jobs",
 ]

@@ -1,4 +1,4 @@
-"""How many jobs this machine takes at once: cores, memory and GPUs, lent and given back."""
+"""How many jobs this machine takes at once: cores, memory and GPUs, acquired and released."""
 
 from __future__ import annotations
 
@@ -8,65 +8,61 @@ from pathlib import Path
 
 import torch
 
-from firststep.jobs.needs import Needs, needs
+from firststep.jobs.resource_estimate import ResourceEstimate, estimate_resources
 from firststep.training import TrainConfig
+from firststep.utils import available_cores
 
-SPARE = 0.9  # of the memory that is free: the rest is for everybody else
+USABLE = 0.9  # of the free memory; the rest is left to other programs
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
-    """What a running job has of the machine."""
+class Allocation:
+    """The part of the machine that a running job has."""
 
-    needs: Needs
+    resources: ResourceEstimate
     device: str | None = None
     """Its GPU, as CUDA_VISIBLE_DEVICES names it."""
-    sees: str | None = None
-    """The only GPU that it is to see; None where its configuration names one by number."""
+    visible_device: str | None = None
+    """The only GPU that its process should see; None where its configuration names one by number."""
 
 
 class Capacity:
     def __init__(self, at_once: int) -> None:
         self.at_once = at_once
-        self.cores, self.memory, self.devices = cores(), free_memory(), visible_devices()
-        self.lent: list[Share] = []
+        self.cores, self.memory, self.devices = available_cores(), free_memory(), visible_devices()
+        self.allocations: list[Allocation] = []
 
-    def lend(self, config: TrainConfig) -> Share | None:
-        """A share for a run; None if it has to wait. What asks alone gets one, whatever the estimate says."""
-        need = needs(config)
-        device, sees = self._free_device(config) if need.gpus else (None, None)
-        if self.lent and not (device if need.gpus else self._has_room(need)):
+    def acquire(self, config: TrainConfig) -> Allocation | None:
+        """Resources for a run; None if it has to wait. An idle machine takes any run."""
+        need = estimate_resources(config)
+        device, visible = self._free_device(config) if need.gpus else (None, None)
+        if self.allocations and not (device if need.gpus else self._fits(need)):
             return None
-        if len(self.lent) >= self.at_once:
+        if len(self.allocations) >= self.at_once:
             return None
-        share = Share(need, device, sees)
-        self.lent.append(share)
-        return share
+        allocation = Allocation(need, device, visible)
+        self.allocations.append(allocation)
+        return allocation
 
-    def take_back(self, share: Share) -> None:
-        self.lent.remove(share)
+    def release(self, allocation: Allocation) -> None:
+        self.allocations.remove(allocation)
 
-    def _has_room(self, more: Needs) -> bool:
-        on_cpu = [share.needs for share in self.lent if not share.needs.gpus]
+    def _fits(self, more: ResourceEstimate) -> bool:
+        on_cpu = [each.resources for each in self.allocations if not each.resources.gpus]
         return (
             sum(need.cpus for need in on_cpu) + more.cpus <= self.cores
             and sum(need.memory_bytes for need in on_cpu) + more.memory_bytes <= self.memory
         )
 
     def _free_device(self, config: TrainConfig) -> tuple[str | None, str | None]:
-        """One run each: the GPU that the configuration names by number, or any that is free."""
-        taken = {share.device for share in self.lent}
+        """One run for each GPU: the one that the configuration names by number, or any that is free."""
+        taken = {allocation.device for allocation in self.allocations}
         index = None if config.device == "auto" else torch.device(config.device).index
         if index is not None:
             named = self.devices[index] if index < len(self.devices) else None
             return (None if named in taken else named), None
         free = next((device for device in self.devices if device not in taken), None)
         return free, free
-
-
-def cores() -> int:
-    """CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def visible_devices() -> list[str]:
@@ -76,12 +72,12 @@ def visible_devices() -> list[str]:
 
 
 def free_memory() -> int:
-    """Bytes that new processes may take: what the system has left, and what a container allows."""
-    return int(SPARE * min(_system_memory(), _container_memory()))
+    """Bytes that new processes may take: what the system has free, and what a container allows."""
+    return int(USABLE * min(_system_memory(), _container_memory()))
 
 
 def _system_memory() -> float:
-    try:  # Linux counts what it would give back from its file cache; sysconf does not
+    try:  # Linux includes the file cache that it would give back; sysconf does not
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         facts = dict(line.split(":", 1) for line in lines)
         return 1024.0 * int(facts["MemAvailable"].split()[0])

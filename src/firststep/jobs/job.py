@@ -1,42 +1,47 @@
-"""A job: one run to be trained and tested, and what is told of it."""
+"""A job: one run to train and evaluate, and the events that report on it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from firststep.errors import FirststepError
-from firststep.training import Run, TrainConfig
-from firststep.training.checkpoint import saved_update
+from firststep.training import Run, TrainConfig, TrainingProgress, saved_update
+
+MACHINE_SETTINGS = ("data_path", "cache", "device", "threads")
+"""Fields of a configuration that say where a run is computed, not what: a resumed run may change them."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Test:
-    """What to test a trained run with."""
-
-    __test__: ClassVar[bool] = False  # tells pytest that this is not one of its tests
+class EvaluationSpec:
+    """How to evaluate a trained run."""
 
     name: str
     """Of the result files: ``<run folder>/evaluations/<name>.json`` and ``.csv``."""
     options: dict[str, Any]
-    """Keyword arguments of :func:`firststep.evaluation.evaluate.evaluate`."""
+    """Keyword arguments of :meth:`firststep.training.TrainedModel.evaluate`."""
 
     def path(self, folder: Path) -> Path:
-        """Where the results of a run in ``folder`` go, without the ending."""
+        """Where the results of a run in ``folder`` go, without the suffix."""
         return folder / "evaluations" / self.name
+
+    def is_done(self, folder: Path) -> bool:
+        # The CSV is written after the JSON: where it is, both are.
+        path = self.path(folder)
+        return path.with_name(f"{path.name}.csv").is_file()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A run to be trained, or resumed, and then tested."""
+    """A run to train or resume, and then to evaluate."""
 
     name: str
-    """Unique in its fleet; shown to people."""
+    """Unique among the jobs that run together; shown to people."""
     config: TrainConfig
     folder: Path
-    tests: tuple[Test, ...] = ()
+    evaluations: tuple[EvaluationSpec, ...] = ()
 
     @property
     def run(self) -> Run:
@@ -46,49 +51,48 @@ class Job:
         """Whether the run has all its updates; a run with other settings in its folder is refused."""
         if not self.run.record_path.is_file():
             return False
-        refuse_other_settings(self)
+        self._refuse_other_settings()
         return saved_update(self.run.checkpoint_path("last")) >= self.config.total_updates
 
-    def missing_tests(self) -> list[Test]:
-        return [test for test in self.tests if not _result(test, self.folder).is_file()]
+    def missing_evaluations(self) -> list[EvaluationSpec]:
+        return [spec for spec in self.evaluations if not spec.is_done(self.folder)]
 
     def is_done(self) -> bool:
-        return self.is_trained() and not self.missing_tests()
+        return self.is_trained() and not self.missing_evaluations()
+
+    def _refuse_other_settings(self) -> None:
+        """A run with other settings is somebody's work: neither resumed nor overwritten."""
+        found, wanted = self.run.config.to_json(), self.config.to_json()
+        for field, value in wanted.items():
+            if field not in MACHINE_SETTINGS and found[field] != value:
+                raise FirststepError(
+                    f"{self.folder} holds a run with {field} {found[field]}, not {value}; "
+                    "choose another folder"
+                )
 
 
-def _result(test: Test, folder: Path) -> Path:
-    # The CSV is written after the JSON: where it is, both are.
-    path = test.path(folder)
-    return path.with_name(f"{path.name}.csv")
-
-
-State = Literal["waiting", "training", "testing", "done", "was done", "failed"]
+JobState = Literal["waiting", "training", "testing", "done", "skipped", "failed"]
+"""A job that was finished before it started is ``skipped``."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
-    """What has become of a job, told as it happens."""
+class JobEvent:
+    """What has happened to a job."""
 
     job: str
-    state: State
+    state: JobState
     update: int = 0
-    """While training: meta-updates so far. While testing: episodes of this test so far."""
+    """While training: meta-updates so far. While testing: episodes of this evaluation so far."""
     total: int = 0
     text: str = ""
     """A few words for people; for a failed job the reason, in one line."""
+    progress: TrainingProgress | None = None
+    """While training: what the training loop reported."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more happens to the job."""
+        return self.state in ("done", "skipped", "failed")
 
 
-Tell = Callable[[Report], None]
-
-ANYWHERE = ("data_path", "cache", "device", "threads")
-"""Settings that say where a run is computed, not what: they may differ when it goes on."""
-
-
-def refuse_other_settings(job: Job) -> None:
-    """A folder that holds a run with other settings is somebody's work: neither resumed nor overwritten."""
-    found, wanted = job.run.config.to_json(), job.config.to_json()
-    for field, value in wanted.items():
-        if field not in ANYWHERE and found[field] != value:
-            raise FirststepError(
-                f"{job.folder} holds a run with {field} {found[field]}, not {value}; choose another folder"
-            )
+OnEvent = Callable[[JobEvent], None]

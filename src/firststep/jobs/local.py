@@ -2,131 +2,147 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 
+from firststep.allocator import keep_freed_memory
 from firststep.errors import FirststepError
-from firststep.jobs.capacity import Capacity, Share
-from firststep.jobs.job import Job, Report, Tell
-from firststep.jobs.worker import Worker
-from firststep.training.run import RunTaken
+from firststep.jobs.capacity import Allocation, Capacity
+from firststep.jobs.execute import execute_job
+from firststep.jobs.job import Job, JobEvent, OnEvent
+from firststep.training import RunTaken
+from firststep.utils import Send, WorkerProcess
 
-LOOK_AGAIN = 0.5  # seconds between looks at jobs that another planner has
+POLL_SECONDS = 0.5  # between looks at jobs that another scheduler has
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalExecutor:
-    """One process a job. On the CPU the limits are cores and memory; on GPUs it is one run each."""
+    """One process for each job. On the CPU the limits are cores and memory; a GPU takes one run."""
 
     at_once: int | None = None
-    """At most so many at once; default as many as fit."""
+    """At most this many at once; default as many as fit."""
     retries: int = 1
-    """How often a job whose process died goes on from its last checkpoint."""
+    """How often a job whose process died is resumed from its last checkpoint."""
 
     def __post_init__(self) -> None:
         if self.at_once is not None and self.at_once < 1:
             raise FirststepError(f"--at-once must be at least 1, not {self.at_once}")
 
-    def run(self, jobs: Sequence[Job], tell: Tell) -> None:
-        planner = _Planner(self, jobs, tell)
+    def run(self, jobs: Sequence[Job], on_event: OnEvent) -> None:
+        scheduler = _Scheduler(self, jobs, on_event)
         try:
-            planner.run()
-        except BaseException:  # Ctrl-C, or a watcher that failed: leave nobody behind
-            planner.stop()
+            scheduler.run()
+        except BaseException:  # Ctrl-C, or an error in on_event: leave no process behind
+            scheduler.stop()
             raise
 
 
-class _Planner:
-    def __init__(self, executor: LocalExecutor, jobs: Sequence[Job], tell: Tell) -> None:
-        self.tell = tell
+def run_in_worker(send: Send, job: Job, threads: int, visible_device: str | None) -> None:
+    """The function of a worker process; ``visible_device`` is the only GPU that it sees, None for all."""
+    if visible_device is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible_device  # before CUDA is initialised
+    keep_freed_memory()  # the process is ours
+    send(execute_job(job, send, threads))
+
+
+class _Scheduler:
+    def __init__(self, executor: LocalExecutor, jobs: Sequence[Job], on_event: OnEvent) -> None:
+        self.on_event = on_event
         at_once = min(executor.at_once or len(jobs), len(jobs))
         self.capacity = Capacity(at_once)
-        # Runs that leave their threads open share the cores; with many runs one thread each is fastest.
+        # Runs that do not set their threads share the cores; with many runs one thread each is fastest.
         self.threads = max(1, self.capacity.cores // at_once)
         self.queue = list(jobs)
         self.retries = {job.name: executor.retries for job in jobs}
-        self.workers: dict[Worker, Share] = {}
-        self.over: set[str] = set()
+        self.workers: dict[WorkerProcess, tuple[Job, Allocation]] = {}
+        self.finished: set[str] = set()
 
     def run(self) -> None:
         while self.queue or self.workers:
             self._start_what_fits()
             if self.workers:
-                self._listen()
+                self._receive()
             elif self.queue:
-                time.sleep(LOOK_AGAIN)  # all that is left is with another planner
+                time.sleep(POLL_SECONDS)  # another scheduler has all that is left
 
     def stop(self) -> None:
-        """All save and stop; a second interrupt ends them at once."""
+        """All save and stop; a second interrupt kills them."""
         self.queue.clear()
         self.retries.clear()
         try:
             for worker in self.workers:
-                worker.ask_to_stop()
-            for worker in self.workers:
-                self.tell(Report(job=worker.job.name, state="waiting", text="saves and stops"))
+                worker.terminate()
+            for job, _ in self.workers.values():
+                self.on_event(JobEvent(job=job.name, state="waiting", text="saves and stops"))
             while self.workers:
-                self._listen()
+                self._receive()
         finally:
             for worker in self.workers:
-                worker.process.kill()
+                worker.kill()
 
     def _start_what_fits(self) -> None:
         for job in list(self.queue):
             if _is_elsewhere(job):
                 continue
-            share = self.capacity.lend(job.config)
-            if share is None:
-                return  # in order: a large job is not overtaken for ever
+            allocation = self.capacity.acquire(job.config)
+            if allocation is None:
+                return  # in order: smaller jobs must not overtake a large one for ever
             self.queue.remove(job)
-            if self._is_over(job):
-                self.capacity.take_back(share)
+            if self._is_finished(job):
+                self.capacity.release(allocation)
             else:
-                self.workers[Worker(job, self.threads, share.sees)] = share
+                worker = WorkerProcess(
+                    run_in_worker, job, self.threads, allocation.visible_device, name=job.name
+                )
+                self.workers[worker] = job, allocation
 
-    def _is_over(self, job: Job) -> bool:
-        """Whether another planner has done it meanwhile, or it cannot be done."""
+    def _is_finished(self, job: Job) -> bool:
+        """Whether another scheduler has done it meanwhile, or it cannot be done."""
         try:
             if job.is_done():
-                self._tell(Report(job=job.name, state="was done"))
+                self._report(JobEvent(job=job.name, state="skipped", text="done elsewhere"))
         except FirststepError as error:
-            self._tell(Report(job=job.name, state="failed", text=str(error)))
-        return job.name in self.over
+            self._report(JobEvent(job=job.name, state="failed", text=str(error)))
+        return job.name in self.finished
 
-    def _listen(self) -> None:
-        by_pipe = {worker.reports: worker for worker in self.workers}
-        for pipe in connection.wait(list(by_pipe), LOOK_AGAIN):
+    def _receive(self) -> None:
+        by_pipe = {worker.messages: worker for worker in self.workers}
+        for pipe in connection.wait(list(by_pipe), POLL_SECONDS):
             worker = by_pipe[pipe]  # type: ignore[index]
-            report = worker.read()
-            if report is not None:
-                self._tell(report)
+            event = worker.receive()
+            if event is not None:
+                self._report(event)
             else:
-                self.capacity.take_back(self.workers.pop(worker))
-                if worker.job.name not in self.over:
-                    self._died(worker)
+                job, allocation = self.workers.pop(worker)
+                self.capacity.release(allocation)
+                if job.name not in self.finished:
+                    self._retry_or_fail(job, worker.exit_reason())
 
-    def _died(self, worker: Worker) -> None:
-        job, why = worker.job, worker.why_it_died()
+    def _retry_or_fail(self, job: Job, reason: str) -> None:
         left = self.retries.get(job.name)
         if left is None:
             return  # it was asked to stop
         if left > 0:
             self.retries[job.name] = left - 1
-            self.queue.append(job)  # last: what others took of the memory may be free by then
-            self._tell(Report(job=job.name, state="waiting", text=f"{why}; goes on from its last checkpoint"))
+            self.queue.append(job)  # last: there may be more free memory by then
+            text = f"{reason}; it will be resumed from its last checkpoint"
+            self._report(JobEvent(job=job.name, state="waiting", text=text))
         else:
-            self._tell(Report(job=job.name, state="failed", text=f"{why}; the same command goes on"))
+            text = f"{reason}; the same command resumes it"
+            self._report(JobEvent(job=job.name, state="failed", text=text))
 
-    def _tell(self, report: Report) -> None:
-        if report.state in ("done", "was done", "failed"):
-            self.over.add(report.job)
-        self.tell(report)
+    def _report(self, event: JobEvent) -> None:
+        if event.is_final:
+            self.finished.add(event.job)
+        self.on_event(event)
 
 
 def _is_elsewhere(job: Job) -> bool:
-    """Whether another process trains or tests it: others first, then it is usually done."""
+    """Whether another process trains or evaluates it now: other jobs go first, and then it is often done."""
     if not job.folder.is_dir():
         return False
     try:

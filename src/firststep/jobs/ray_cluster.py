@@ -1,18 +1,26 @@
-"""Ray itself: imported only when it is asked for, connected to, and listened to."""
+"""Ray itself: imported only when asked for, connected to, and kept quiet.
+
+Ray (2.60) writes notices about workers and nodes on the driver's standard output, from a thread of its own,
+pages of them when a node dies, whatever its logging options are. They would break the progress view and the
+tables. They are in Ray's own logs, and what matters in them is in our events.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import socket
+import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from firststep.errors import FirststepError
-from firststep.jobs.ray_notices import dropping_leftovers
 
-TIME_TO_ANSWER = 10.0  # seconds that an address has
+CONNECT_TIMEOUT = 10.0  # seconds
+NOTICES_THREAD = "ray_listen_error_messages"
+_shutting_down = threading.local()
 
 
 def import_ray() -> Any:
@@ -24,8 +32,9 @@ def import_ray() -> Any:
         raise FirststepError("the executor ray needs Ray: pip install 'firststep[ray]'") from None
 
 
-@contextmanager
-def connection(ray: Any, address: str | None) -> Iterator[None]:
+@contextlib.contextmanager
+def ray_connection(ray: Any, address: str | None) -> Iterator[None]:
+    """Connected within the block; a connection that exists already is used and left open."""
     if ray.is_initialized():
         yield
         return
@@ -40,33 +49,59 @@ def connection(ray: Any, address: str | None) -> Iterator[None]:
     try:
         yield
     finally:
-        with dropping_leftovers():
+        _shutting_down.now = True  # Ray writes notices that it held back as repetitions in this very thread
+        try:
             ray.shutdown()
+        finally:
+            _shutting_down.now = False
 
 
 def _refuse_unreachable(address: str | None) -> None:
-    """Where nobody listens, Ray itself would try for minutes."""
+    """Where nothing listens, Ray itself would try for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
         return  # auto, local, or left to Ray
     try:
-        socket.create_connection((host, int(port)), timeout=TIME_TO_ANSWER).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
     except OSError as error:
         reason = error.strerror or error
         raise FirststepError(f"no Ray cluster can be reached at --address {address}: {reason}") from None
 
 
-@contextmanager
-def report_queue(ray: Any) -> Iterator[Any]:
-    """Reports on their way home; kept on the driver's own node, which is not lost while we listen."""
+@contextlib.contextmanager
+def event_queue(ray: Any) -> Iterator[Any]:
+    """A queue for events from the workers, on the driver's own node, which is not lost while we listen."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
-    here = ray.get_runtime_context().get_node_id()
+    this_node = ray.get_runtime_context().get_node_id()
     options = {
         "num_cpus": 0,
-        "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(node_id=here, soft=False),
+        "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(node_id=this_node, soft=False),
     }
     queue = importlib.import_module("ray.util.queue").Queue(actor_options=options)
     try:
         yield queue
     finally:
         queue.shutdown(force=True)
+
+
+class _WithoutNotices:
+    """A stream that drops what Ray's thread writes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if threading.current_thread().name == NOTICES_THREAD or getattr(_shutting_down, "now", False):
+            return len(text)
+        return int(self._stream.write(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def without_notices() -> Iterator[None]:
+    """Within the block, standard output drops Ray's notices."""
+    filtered: Any = _WithoutNotices(sys.stdout)
+    with contextlib.redirect_stdout(filtered):
+        yield

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from firststep.allocator import freed_memory_kept
+from firststep.metagradient.forward import task_report
 from firststep.metagradient.meta_batch import of_each
 from firststep.metagradient.objective import Conditioning, check_query_weights
-from firststep.metagradient.result import MetaGradientResult
+from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
-from firststep.task import Task
+from firststep.task import Task, as_task
 
 ENGINES = ("stepwise", "unrolled")
 
@@ -28,9 +28,7 @@ class MetaGradient:
 
     Build it once and call it with every meta-batch: compiled functions are kept.
 
-    While it computes, the C library is told to keep the memory that tensors free for the next ones, where it
-    can be told (glibc) and you have made no settings of your own (``MALLOC_...``, ``GLIBC_TUNABLES``). That
-    takes some memory: ``memory=0`` leaves it.
+    On Linux it is faster in a process that has called :func:`firststep.keep_freed_memory`.
 
     Args:
         model: the network.
@@ -40,12 +38,12 @@ class MetaGradient:
         engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big graph.
         compile: compile the step and its pull-back (stepwise only): about a minute at the first call with
             a new shape, and faster from then on.
-        memory: bytes that the last inner steps may take to keep what they computed for the way back
+        memory: bytes that the last inner steps may take to save what they computed for the way back
             (stepwise only). Steps that do not fit are computed once more: the same numbers, more time.
             A number of bytes, not what is free at the moment: so that a run repeats bit for bit.
-            Compiled conditioning below the last layers keeps up to 512 MiB of its own besides.
+            Compiled conditioning below the last layers saves up to 512 MiB more.
             Default: at most five steps within 384 MiB, so that the peak stays the same whatever K is.
-        streams: on a GPU, the CUDA streams that the tasks of a meta-batch are dealt over, so that small
+        streams: on a GPU, the CUDA streams that the tasks of a meta-batch are distributed over, so that small
             networks fill the device. Memory grows with it; the numbers stay the same. A CPU has none.
     """
 
@@ -68,7 +66,7 @@ class MetaGradient:
         if compile and engine == "unrolled":
             raise ValueError("compile works with engine='stepwise' only: the unrolled graph is too large")
         if memory is not None and memory < 0:
-            raise ValueError(f"memory must be a number of bytes, 0 to keep nothing, not {memory}")
+            raise ValueError(f"memory must be a number of bytes, 0 to save nothing, not {memory}")
         if streams < 1:
             raise ValueError(f"streams must be at least 1, it is {streams}")
         if conditioning is not None:
@@ -77,20 +75,22 @@ class MetaGradient:
             if conditioning.weight == 0:
                 conditioning = None
         rule.moving(model)  # refuses a network for which the rule is not defined
+        self.model = model
+        self.rule = rule
+        self.conditioning = conditioning
         self._task = (
             Stepwise(model, rule, steps, conditioning, compile, memory)
             if engine == "stepwise"
             else Unrolled(model, rule, steps, conditioning)
         )
-        self._freed_memory = nullcontext if memory == 0 else freed_memory_kept
         self.gamma = conditioning.weight if conditioning else 0.0
         self.streams = streams
 
     def __call__(
         self,
         params: Params,
-        own: Params,
-        tasks: Sequence[Task],
+        rule_params: Params,
+        tasks: Sequence[Task | tuple[Any, ...]],
         *,
         query_weights: Sequence[float] | None = None,
     ) -> MetaGradientResult:
@@ -98,47 +98,83 @@ class MetaGradient:
 
         Args:
             params: θ(0).
-            own: the rule's own parameters.
-            tasks: the meta-batch.
+            rule_params: the rule's parameters.
+            tasks: the meta-batch; each a Task or a tuple (support_x, support_y, query_x, query_y).
             query_weights: of the query losses after steps 1..K; default only the last counts. Each other
                 weight that is not 0 costs a pass over the query set.
         """
-        results = self.each(params, own, tasks, query_weights=query_weights)
+        results = self.each(params, rule_params, tasks, query_weights=query_weights)
         total_params: Params = {}
-        total_own: Params = {}
+        total_rule_params: Params = {}
         for result in results:
             total_params = _add(total_params, result.params)
-            total_own = _add(total_own, result.own)
+            total_rule_params = _add(total_rule_params, result.rule_params)
         return MetaGradientResult(
             params=total_params,
-            own=total_own,
+            rule_params=total_rule_params,
             loss=torch.stack([result.loss for result in results]).sum(),
             tasks=[result.tasks[0] for result in results],
         )
 
+    def loss(
+        self,
+        params: Params,
+        rule_params: Params,
+        tasks: Sequence[Task | tuple[Any, ...]],
+        *,
+        query_weights: Sequence[float] | None = None,
+    ) -> MetaGradientResult:
+        """The same loss and reports without the gradient, whose dicts are empty; arguments as of a call."""
+        checked, weights = self._check(params, tasks, query_weights)
+        theta, phi = _detached(params), _detached(rule_params)
+
+        def compute(task: Task) -> TaskReport:
+            return task_report(self.model, self.rule, self.conditioning, theta, phi, task, weights)
+
+        reports = of_each(compute, checked, self.streams)
+        loss = torch.stack([self._outer_loss(report) for report in reports]).sum()
+        return MetaGradientResult(params={}, rule_params={}, loss=loss, tasks=reports)
+
     def each(
         self,
         params: Params,
-        own: Params,
-        tasks: Sequence[Task],
+        rule_params: Params,
+        tasks: Sequence[Task | tuple[Any, ...]],
         *,
         query_weights: Sequence[float] | None = None,
     ) -> list[MetaGradientResult]:
         """The gradient of each task by itself, in their order; arguments as of a call."""
-        if not tasks:
-            raise ValueError("tasks must not be empty")
-        weights = check_query_weights(query_weights, self._task.steps)
-        with self._freed_memory():
-            computed = of_each(lambda task: self._task(params, own, task, weights), tasks, self.streams)
+        checked, weights = self._check(params, tasks, query_weights)
+        theta, phi = _detached(params), _detached(rule_params)
+        computed = of_each(lambda task: self._task(theta, phi, task, weights), checked, self.streams)
         return [
             MetaGradientResult(
                 params=for_params,
-                own=for_own,
-                loss=report.weighted_query_loss.double() + self.gamma * report.conditioning,
+                rule_params=for_rule_params,
+                loss=self._outer_loss(report),
                 tasks=[report],
             )
-            for for_params, for_own, report in computed
+            for for_params, for_rule_params, report in computed
         ]
+
+    def _check(
+        self,
+        params: Params,
+        tasks: Sequence[Task | tuple[Any, ...]],
+        query_weights: Sequence[float] | None,
+    ) -> tuple[list[Task], tuple[float, ...]]:
+        if not tasks:
+            raise ValueError("tasks must not be empty")
+        self.model.check_deterministic()
+        self.model.check_params(params)
+        return [as_task(task) for task in tasks], check_query_weights(query_weights, self._task.steps)
+
+    def _outer_loss(self, report: TaskReport) -> Tensor:
+        return report.weighted_query_loss.double() + self.gamma * report.conditioning
+
+
+def _detached(params: Mapping[str, Tensor]) -> Params:
+    return {name: value.detach() for name, value in params.items()}
 
 
 def _add(total: Params, new: Params) -> Params:
@@ -148,10 +184,10 @@ def _add(total: Params, new: Params) -> Params:
 def meta_gradient(
     model: FunctionalModule,
     rule: Rule,
-    tasks: Sequence[Task],
+    tasks: Sequence[Task | tuple[Any, ...]],
     *,
     params: Mapping[str, Tensor] | None = None,
-    own: Mapping[str, Tensor] | None = None,
+    rule_params: Mapping[str, Tensor] | None = None,
     steps: int = 5,
     conditioning: Conditioning | None = None,
     engine: str = "stepwise",
@@ -162,10 +198,10 @@ def meta_gradient(
 ) -> MetaGradientResult:
     """One call of :class:`MetaGradient`, which explains the arguments.
 
-    ``params`` default to the module's own and ``own`` to what ``rule.init`` makes.
+    ``params`` default to the module's and ``rule_params`` to what ``rule.init`` makes.
     """
     theta = model.params() if params is None else dict(params)
-    mine = rule.init(model, theta) if own is None else dict(own)
+    phi = rule.init(model, theta) if rule_params is None else dict(rule_params)
     compute = MetaGradient(
         model,
         rule,
@@ -176,4 +212,4 @@ def meta_gradient(
         memory=memory,
         streams=streams,
     )
-    return compute(theta, mine, tasks, query_weights=query_weights)
+    return compute(theta, phi, tasks, query_weights=query_weights)

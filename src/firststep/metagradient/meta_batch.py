@@ -19,7 +19,7 @@ def of_each(compute: Callable[[Task], Result], tasks: Sequence[Task], streams: i
     streams of their own overlap. A CPU has no streams: there a task's operations share its cores, and whole
     tasks are best divided between processes (torchrun).
     """
-    device = tasks[0].support_x.device
+    device = tasks[0].support_y.device
     if device.type != "cuda" or streams == 1:
         return [compute(task) for task in tasks]
     here = torch.cuda.current_stream(device)

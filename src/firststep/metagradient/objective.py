@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from firststep.conditioning import log_condition_number, log_eigenvalue_variance
-
-CONDITIONING_LOSSES: dict[str, Callable[..., Tensor]] = {
-    "variance": log_eigenvalue_variance,
-    "log-kappa": log_condition_number,
-}
+from firststep.conditioning import CONDITIONING_LOSSES, GramLoss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,22 +19,24 @@ class Conditioning:
     """The constrained parameters ψ, as :meth:`firststep.FunctionalModule.subset` takes them."""
     weight: float = 1.0
     """γ."""
-    loss: str = "variance"
-    """``variance`` of the log-eigenvalues, the paper's; or ``log-kappa``, its ablation."""
+    loss: str | GramLoss = "variance"
+    """``variance`` of the log-eigenvalues, the paper's; ``log-kappa``, its ablation; another name in
+    ``CONDITIONING_LOSSES``; or any function of the Gram matrix."""
     step_weights: tuple[float, ...] | None = None
     """w_1..w_K, one for each inner step; default 1/K each."""
 
     def __post_init__(self) -> None:
-        if self.loss not in CONDITIONING_LOSSES:
-            raise ValueError(
-                f"unknown conditioning loss {self.loss!r}; there are {', '.join(CONDITIONING_LOSSES)}"
-            )
+        if isinstance(self.loss, str):
+            CONDITIONING_LOSSES[self.loss]  # refuses an unknown name
+        elif not callable(self.loss):
+            raise ValueError(f"loss must be a name or a function of the Gram matrix, not {self.loss!r}")
         if not math.isfinite(self.weight) or self.weight < 0:
             raise ValueError(f"weight (γ) must be a number >= 0, not {self.weight}")
 
     def stage_loss(self, gram: Tensor) -> Tensor:
         """c(G) of one stage, float64."""
-        return CONDITIONING_LOSSES[self.loss](gram, check_finite=False)
+        loss = CONDITIONING_LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
+        return loss(gram)
 
     def weights(self, steps: int) -> tuple[float, ...]:
         """w_1..w_K."""

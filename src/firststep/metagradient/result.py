@@ -1,4 +1,4 @@
-"""What a meta-gradient computation gives back."""
+"""The result of a meta-gradient computation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firststep.network import Params
 
 
 class TaskReport(NamedTuple):
-    """What was seen on one task; detached tensors."""
+    """The losses and figures of one task; detached tensors."""
 
     query_loss: Tensor
     """After the last step."""
@@ -22,7 +22,7 @@ class TaskReport(NamedTuple):
     weighted_query_loss: Tensor
     """Σ_k of the query weights times the query loss after step k: ``query_loss`` if only the last counts."""
     conditioning: Tensor
-    """Σ_k w_k c(G(θ(k-1))), without γ; 0 where nothing is constrained."""
+    """Σ_k w_k c(G(θ(k-1))), without γ; 0 without conditioning."""
     condition_numbers: Tensor
     """λ_max/λ_min at stages 0..K-1, of the constrained subset, or of the classifier if none is."""
     support_losses: Tensor
@@ -35,8 +35,8 @@ class MetaGradientResult:
 
     params: Params
     """With respect to the initial parameters θ(0)."""
-    own: Params
-    """With respect to the update rule's own parameters."""
+    rule_params: Params
+    """With respect to the update rule's parameters."""
     loss: Tensor
     """Σ_tasks [query loss + γ · conditioning]."""
     tasks: list[TaskReport]

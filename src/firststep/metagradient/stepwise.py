@@ -8,11 +8,11 @@ for k = K..1, pull v back through *one* step:
 Where the query loss after an earlier step counts too, its gradient joins v when the recursion passes there.
 
 This is the chain rule, exact. The pull-back needs what the step computed. As many of the last steps as fit
-in the ``memory`` given keep that; the others are computed once more when the recursion gets there, by when
-the kept ones are gone. So memory is bounded, whatever K is. One step and its pull-back are two
-small pure functions, so a compiler sees two small graphs. The gradient of the rule's own parameters falls
-out of the same vjp and is summed over the steps; those that belong to one step are picked before the
-function and their gradients put in place after it: its graph serves every step.
+in the ``memory`` given save that; the others are computed once more when the recursion gets there, by when
+the saved ones are gone. So memory is bounded, whatever K is. One step and its pull-back are two
+small pure functions, so a compiler sees two small graphs. The gradient of the rule's parameters comes
+out of the same vjp and is summed over the steps; those that belong to one step are selected before the
+function and their gradients added in their rows after it: one graph serves every step.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firststep.metagradient.compiled import CompiledSteps
+from firststep.metagradient.compiler import CompiledSteps
+from firststep.metagradient.eager import EagerSteps, Steps
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.result import TaskReport, stage_condition_numbers
-from firststep.metagradient.steps import EagerSteps, Steps
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
-from firststep.task import Task
+from firststep.task import Inputs, Task
 
-# By default so many of the last steps keep what they computed, if so much memory is enough for them. So
-# training with 20 steps takes hardly more memory than with the usual 5.
-MOST_KEPT = 5
+# By default at most this many of the last steps save what they computed, within this memory. So training with
+# 20 steps takes hardly more memory than with the usual 5.
+MOST_SAVED = 5
 DEFAULT_MEMORY = 3 * 2**27
 
 
@@ -58,50 +58,50 @@ class Stepwise:
         self.work: Steps = (CompiledSteps if compile else EagerSteps)(model, rule, conditioning)
 
     def __call__(
-        self, params: Params, own: Params, task: Task, query_weights: tuple[float, ...]
+        self, params: Params, rule_params: Params, task: Task, query_weights: tuple[float, ...]
     ) -> tuple[Params, Params, TaskReport]:
-        images, labels = task.support_x, task.support_y
-        pass_through = self._pull_back_is_identity(own)
-        keep_from = self.steps if pass_through else self.steps - self._steps_kept(params, own, images, labels)
+        x, y = task.support_x, task.support_y
+        pass_through = self._pull_back_is_identity(rule_params)
+        save_from = self.steps if pass_through else self.steps - self._steps_saved(params, rule_params, x, y)
         stages = [params]
-        kept: list[Any] = []
+        saved: list[Any] = []
         losses: list[Tensor] = []
         features: list[Tensor] = []
         logits: list[Tensor] = []
         for k in range(self.steps):
-            mine = self.rule.at_step(own, k)
-            stepped, what_it_computed = self.work.forward(stages[-1], mine, images, labels, k >= keep_from)
-            stages.append(stepped.params)
-            kept.append(what_it_computed)
-            losses.append(stepped.loss)
-            features.append(stepped.features)
-            logits.append(stepped.logits)
-        what_it_computed = None
+            phi = self.rule.at_step(rule_params, k)
+            output, saved_step = self.work.forward(stages[-1], phi, x, y, k >= save_from)
+            stages.append(output.params)
+            saved.append(saved_step)
+            losses.append(output.loss)
+            features.append(output.features)
+            logits.append(output.logits)
+        saved_step = None
 
         query = self.work.query(stages[-1], task.query_x, task.query_y)
         weighted_query_loss = query_weights[-1] * query.loss
         cotangents = _scale(query.gradient, query_weights[-1])
 
-        own_grads = {name: torch.zeros_like(value) for name, value in own.items()}
+        rule_grads = {name: torch.zeros_like(value) for name, value in rule_params.items()}
         penalty = torch.zeros((), dtype=torch.float64, device=query.loss.device)
         grams: list[Tensor | None] = [None] * self.steps
         weights = self.conditioning.weights(self.steps) if self.conditioning else (0.0,) * self.steps
         gamma = self.conditioning.weight if self.conditioning else 0.0
         for k in reversed(range(self.steps)):  # through the step from stage k to stage k+1
-            graph = kept.pop()
+            saved_step = saved.pop()
             if not pass_through:
-                if graph is None:
-                    mine = self.rule.at_step(own, k)
-                    _, graph = self.work.forward(stages[k], mine, images, labels, True)
+                if saved_step is None:
+                    phi = self.rule.at_step(rule_params, k)
+                    _, saved_step = self.work.forward(stages[k], phi, x, y, True)
                 weight = torch.tensor(gamma * weights[k], dtype=torch.float64, device=query.loss.device)
-                pulled = self.work.pull_back(graph, cotangents, weight)
-                graph = None  # what a step computed has served
-                cotangents = pulled.params
-                self.rule.add_at_step(own_grads, k, pulled.own)
-                if pulled.stage_loss is not None:
-                    penalty = penalty + weights[k] * pulled.stage_loss
-                grams[k] = pulled.gram
-            stages.pop()  # and so has θ(k+1)
+                step = self.work.pull_back(saved_step, cotangents, weight)
+                saved_step = None  # frees its memory
+                cotangents = step.params
+                self.rule.add_at_step(rule_grads, k, step.rule_params)
+                if step.stage_loss is not None:
+                    penalty = penalty + weights[k] * step.stage_loss
+                grams[k] = step.gram
+            stages.pop()  # θ(k+1) is not needed any more
             if k and query_weights[k - 1]:
                 early = self.work.query(stages[k], task.query_x, task.query_y)
                 weighted_query_loss = weighted_query_loss + query_weights[k - 1] * early.loss
@@ -112,20 +112,20 @@ class Stepwise:
             query_accuracy=query.accuracy,
             weighted_query_loss=weighted_query_loss,
             conditioning=penalty,
-            condition_numbers=stage_condition_numbers(grams, features, logits, labels),
+            condition_numbers=stage_condition_numbers(grams, features, logits, y),
             support_losses=torch.stack(losses),
         )
-        return cotangents, own_grads, report
+        return cotangents, rule_grads, report
 
-    def _steps_kept(self, params: Params, own: Params, images: Tensor, labels: Tensor) -> int:
-        """How many of the steps may keep what they computed."""
+    def _steps_saved(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
+        """How many of the steps may save what they computed."""
         if self.memory == 0:
             return 0
-        need = self.work.kept_bytes(params, self.rule.at_step(own, 0), images, labels)
+        need = self.work.saved_bytes(params, self.rule.at_step(rule_params, 0), x, y)
         if self.memory is None:
-            return min(self.steps, MOST_KEPT, DEFAULT_MEMORY // max(1, need))
+            return min(self.steps, MOST_SAVED, DEFAULT_MEMORY // max(1, need))
         return min(self.steps, self.memory // max(1, need))
 
-    def _pull_back_is_identity(self, own: Params) -> bool:
+    def _pull_back_is_identity(self, rule_params: Params) -> bool:
         """First-order descent without conditioning: the cotangent passes through every step unchanged."""
-        return self.rule.first_order and self.conditioning is None and not own
+        return self.rule.first_order and self.conditioning is None and not rule_params

@@ -27,10 +27,10 @@ class Unrolled:
         self.conditioning = conditioning
 
     def __call__(
-        self, params: Params, own: Params, task: Task, query_weights: tuple[float, ...]
+        self, params: Params, rule_params: Params, task: Task, query_weights: tuple[float, ...]
     ) -> tuple[Params, Params, TaskReport]:
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
-        mine = {name: value.detach().requires_grad_() for name, value in own.items()}
+        phi = {name: value.detach().requires_grad_() for name, value in rule_params.items()}
         conditioning = self.conditioning
         with torch.enable_grad():
             trajectory = adapt(
@@ -40,7 +40,7 @@ class Unrolled:
                 task.support_y,
                 steps=self.steps,
                 params=theta,
-                own=mine,
+                rule_params=phi,
                 subset=conditioning.subset if conditioning else None,
                 create_graph=True,
             )
@@ -54,29 +54,29 @@ class Unrolled:
             loss: Tensor = weighted_query_loss
             penalty = torch.zeros((), dtype=torch.float64, device=query_loss.device)
             if conditioning:
-                for weight, seen in zip(conditioning.weights(self.steps), trajectory.seen, strict=True):
-                    assert seen.gram is not None
-                    penalty = penalty + weight * conditioning.stage_loss(seen.gram)
+                for weight, aux in zip(conditioning.weights(self.steps), trajectory.aux, strict=True):
+                    assert aux.gram is not None
+                    penalty = penalty + weight * conditioning.stage_loss(aux.gram)
                 loss = loss + conditioning.weight * penalty
-            leaves = [*theta.values(), *mine.values()]
+            leaves = [*theta.values(), *phi.values()]
             grads = torch.autograd.grad(loss, leaves, materialize_grads=True)
-        seen_stages = trajectory.seen
+        stages = trajectory.aux
         report = TaskReport(
             query_loss=query_loss.detach(),
             weighted_query_loss=weighted_query_loss.detach(),
             query_accuracy=(logits.argmax(-1) == task.query_y).double().mean(),
             conditioning=penalty.detach(),
             condition_numbers=stage_condition_numbers(
-                [seen.gram for seen in seen_stages],
-                [seen.features for seen in seen_stages],
-                [seen.logits for seen in seen_stages],
+                [aux.gram for aux in stages],
+                [aux.features for aux in stages],
+                [aux.logits for aux in stages],
                 task.support_y,
             ),
-            support_losses=_stack([seen.loss.detach() for seen in seen_stages], like=query_loss),
+            support_losses=_stack([aux.loss.detach() for aux in stages], like=query_loss),
         )
         return (
             dict(zip(theta, grads, strict=False)),
-            dict(zip(mine, grads[len(theta) :], strict=True)),
+            dict(zip(phi, grads[len(theta) :], strict=True)),
             report,
         )
 

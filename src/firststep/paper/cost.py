@@ -1,4 +1,4 @@
-"""What a run takes, measured on this machine: one real task of its form, in a process of its own.
+"""What a run takes, measured on this machine: one real task of its kind, in a process of its own.
 
 Time is that of one task's meta-gradient and of one inner step as tests take it; memory is the process's peak.
 Runs that are compiled are measured without: compiling takes a minute or more and makes the rest faster.
@@ -6,25 +6,21 @@ Runs that are compiled are measured without: compiling takes a minute or more an
 
 from __future__ import annotations
 
-import multiprocessing
 import resource
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
 
-from firststep.data.registry import entry
-from firststep.evaluation.measure import measure_task
+from firststep.data import get_dataset_info
+from firststep.evaluation import measure_task
 from firststep.jobs import Job
-from firststep.metagradient import MetaGradient
 from firststep.task import Task
-from firststep.training import TrainConfig
-from firststep.training.checkpoint import saved_update
-from firststep.training.setup import Setup, set_up
+from firststep.training import TrainConfig, build_meta_learner, method_of, saved_update
+from firststep.utils import Send, WorkerProcess
 
 LIMIT = 90.0
 """Seconds after which a measurement is given up."""
@@ -49,17 +45,17 @@ class Cost:
         left = c.total_updates - saved_update(job.run.checkpoint_path("last"))
         validations = left / c.validate_every
         steps = validations * (c.validation_episodes + c.meta_batch) * c.steps
-        steps += sum(max(t.options["steps"]) * t.options["episodes"] for t in job.missing_tests())
+        steps += sum(max(t.options["steps"]) * t.options["episodes"] for t in job.missing_evaluations())
         of_all = validations / c.all_every * 2 * c.meta_batch * c.steps if c.all_every else 0.0
         return left * c.meta_batch * self.task + steps * self.step + of_all * self.all_step
 
 
 def shape(config: TrainConfig) -> TrainConfig:
     """Equal for configurations that cost the same: all else is set to one value."""
-    same = TrainConfig(data="glyphs" if entry(config.data).channels == 1 else "mini-imagenet")
+    same = TrainConfig(data="glyphs" if get_dataset_info(config.data).channels == 1 else "mini-imagenet")
     return replace(
         same,
-        image_size=config.image_size or entry(config.data).image_size,
+        image_size=config.image_size or get_dataset_info(config.data).image_size,
         **{name: getattr(config, name) for name in (
             "ways", "shots", "queries", "backbone", "filters", "method", "steps", "conditioning", "subset",
             "device", "engine", "threads",
@@ -70,37 +66,32 @@ def shape(config: TrainConfig) -> TrainConfig:
 
 def measure(config: TrainConfig) -> Cost:
     """In this process, whose peak memory then counts."""
-    channels = entry(config.data).channels
-    setup = set_up(config, image_size=config.image_size or entry(config.data).image_size, channels=channels)
-    params, own = setup.initial()
-    task = _task(setup, channels)
-    engine = MetaGradient(
-        setup.model, setup.method.rule, steps=config.steps, conditioning=config.term, engine=config.engine
-    )
-    weights = setup.method.query_weights(0, 1, config.steps)
+    info = get_dataset_info(config.data)
+    size = config.image_size or info.image_size
+    meta = build_meta_learner(replace(config, compile=False), image_size=size, channels=info.channels)
+    task = _task(config, size, info.channels).to(meta.device)
+    weights = method_of(config).query_weights(0, 1, config.steps)
 
     def gradient() -> object:
-        return engine(params, own, [task], query_weights=weights)
+        return meta.task_gradients([task], query_weights=weights)
 
     def adapt(steps: range, subset: str) -> Callable[[], object]:
-        rule = setup.method.rule
-        return lambda: measure_task(setup.model, rule, params, own, task, steps=steps, subset=subset)
+        return lambda: measure_task(meta, task, steps=steps, subset=subset)
 
     return Cost(
         task=_timed(gradient),
         step=_timed(adapt(range(config.steps + 1), "cls")) / config.steps,
         all_step=_timed(adapt(range(1), "all")) if config.all_every else 0.0,
-        memory=_peak(setup.device),
+        memory=_peak(meta.device),
     )
 
 
-def _task(setup: Setup, channels: int) -> Task:
-    c = setup.config
+def _task(config: TrainConfig, size: int, channels: int) -> Task:
     parts = []
-    for pictures in (c.shots, c.queries):
-        size = (c.ways * pictures, channels, c.image_size, c.image_size)
-        parts += [torch.rand(size), torch.arange(c.ways).repeat_interleave(pictures)]  # type: ignore[arg-type]
-    return Task(*parts).to(setup.device)
+    for per_class in (config.shots, config.queries):
+        images = torch.rand(config.ways * per_class, channels, size, size)
+        parts += [images, torch.arange(config.ways).repeat_interleave(per_class)]
+    return Task(*parts)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -125,38 +116,31 @@ def _peak(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def measure_apart(config: TrainConfig) -> Cost | str:
+def measure_in_process(config: TrainConfig) -> Cost | str:
     """:func:`measure` in a fresh process; in words why not, where it failed or took too long."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_send, args=(config, sender), daemon=True)
-    process.start()
-    sender.close()
+    worker = WorkerProcess(_send, config)
     try:
-        if not receiver.poll(LIMIT):
+        if not worker.messages.poll(LIMIT):
             return f"one task takes more than {LIMIT:.0f} s here"
-        return receiver.recv()
-    except EOFError:
-        process.join()
-        return f"the process that measured it died (exit code {process.exitcode})"
+        result: Cost | str | None = worker.receive()
+        return f"it could not be measured: {worker.exit_reason()}" if result is None else result
     finally:
-        process.kill()
-        process.join()
+        worker.kill()
 
 
-def _send(config: TrainConfig, sender: Connection) -> None:
+def _send(send: Send, config: TrainConfig) -> None:
     try:
-        sender.send(measure(config))
+        send(measure(config))
     except Exception as error:
-        sender.send(f"{type(error).__name__}: {error}")
+        send(f"{type(error).__name__}: {error}")
 
 
 def measure_jobs(jobs: list[Job], watch: Callable[[str, int, int], None]) -> dict[str, Cost | str]:
-    """Job's name → its cost; every distinct form is measured once."""
-    forms = {job.name: shape(job.config) for job in jobs}
-    distinct = list(dict.fromkeys(forms.values()))
+    """Job's name → its cost; every distinct kind of run is measured once."""
+    kinds = {job.name: shape(job.config) for job in jobs}
+    distinct = list(dict.fromkeys(kinds.values()))
     costs: dict[TrainConfig, Cost | str] = {}
-    for number, form in enumerate(distinct):
-        watch("measuring one task of each form of run", number, len(distinct))
-        costs[form] = measure_apart(form)
-    return {name: costs[form] for name, form in forms.items()}
+    for number, kind in enumerate(distinct):
+        watch("measuring one task of each kind of run", number, len(distinct))
+        costs[kind] = measure_in_process(kind)
+    return {name: costs[kind] for name, kind in kinds.items()}

@@ -1,20 +1,20 @@
 """What an experiment is: rows that are trained and tested by the paper's protocol, beside its numbers.
 
 An experiment is written at the paper's scale and on the paper's data. :mod:`firststep.paper.scale` and
-:mod:`firststep.paper.setting` turn it into what is run here.
+:mod:`firststep.paper.settings` turn it into what is run here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
 from firststep.backbones import BACKBONES
-from firststep.jobs import Test
-from firststep.training import TrainConfig
-from firststep.training.setup import VALIDATION_SEED
+from firststep.jobs import EvaluationSpec
+from firststep.training import VALIDATION_SEED, TrainConfig
 
 PAPER_FILTERS = 64
 """Of the Conv networks, where the paper does not say otherwise."""
@@ -28,7 +28,7 @@ class Row:
 
     label: str
     config: TrainConfig
-    tests: tuple[Test, ...]
+    tests: tuple[EvaluationSpec, ...]
     over: str | None = None
     """Label of the row that gains are taken over, episode by episode."""
 
@@ -38,16 +38,16 @@ class Experiment:
     name: str
     title: str
     rows: tuple[Row, ...]
-    paper: pd.DataFrame
+    paper: pd.DataFrame = field(default_factory=pd.DataFrame)
     """What the paper prints for these rows, in the form of :func:`published_cells`; empty where nothing."""
     note: str = ""
-    """What a reader must know of it."""
+    """What a reader must know about it."""
     columns: tuple[tuple[int, float], ...] | None = None
     """(steps, rate multiplier) of the table's columns; None for all that there are."""
     shows_parameters: bool = False
     """Whether the number of parameters is part of the comparison."""
     figure: str | None = None
-    """Which picture of :mod:`firststep.paper.figures` shows it; None for a table alone."""
+    """The entry of ``firststep.paper.FIGURES`` that shows it; None for a table alone."""
     compares_datasets: bool = False
     """Whether rows are about datasets, so that one dataset must not stand in for another."""
 
@@ -88,7 +88,7 @@ def protocol(
 
 def named_test(
     *, steps: tuple[int, ...], episodes: int = 600, rate_multiplier: float = 1.0, split: str = "test"
-) -> Test:
+) -> EvaluationSpec:
     """A test, named by what it tests, so that experiments which need the same one share its result."""
     contiguous = len(steps) > 1 and steps == tuple(range(steps[0], steps[-1] + 1))
     which = f"{steps[0]}to{steps[-1]}" if contiguous else "-".join(map(str, steps))
@@ -97,20 +97,22 @@ def named_test(
     if split == "val":
         # The episodes that also chose the best model, as the paper's half-widths on this split suggest.
         options |= {"split": split, "seed": VALIDATION_SEED}
-    return Test(name=f"{split}-{episodes}episodes-steps{which}{longer}", options=options)
+    return EvaluationSpec(name=f"{split}-{episodes}episodes-steps{which}{longer}", options=options)
 
 
-def within() -> Test:
+def within() -> EvaluationSpec:
     """After every step up to the trained number."""
     return named_test(steps=WITHIN)
 
 
-def beyond() -> Test:
+def beyond() -> EvaluationSpec:
     """After more steps than were trained."""
     return named_test(steps=BEYOND)
 
 
-def twins(label: str, tests: tuple[Test, ...], data: str, backbone: str, **options: Any) -> list[Row]:
+def twins(
+    label: str, tests: tuple[EvaluationSpec, ...], data: str, backbone: str, **options: Any
+) -> list[Row]:
     """The same model without and with the loss, the second compared with the first."""
     plain = f"{label} maml".strip()
     return [
@@ -124,22 +126,19 @@ def twins(label: str, tests: tuple[Test, ...], data: str, backbone: str, **optio
     ]
 
 
-def published_cells(frame: pd.DataFrame, label: Any, **facts: Any) -> pd.DataFrame:
-    """The paper's numbers in the form of our own (:mod:`firststep.paper.frames`).
+def published_cells(
+    frame: pd.DataFrame, label: Callable[[dict[str, Any]], str], **facts: Any
+) -> pd.DataFrame:
+    """The paper's numbers in the form of our own (:mod:`firststep.paper.measurements`).
 
     Args:
-        frame: with at least accuracy and ci95.
-        label: function of a row of it to the label of the experiment's row.
+        frame: with at least step, accuracy and ci95.
+        label: function of a line of it to the label of the experiment's row.
         facts: columns that ``frame`` lacks, with the value that they have throughout.
     """
     cells = frame.assign(**facts)
     cells["row"] = [label(record) for record in cells.to_dict("records")]
-    cells["source"] = "paper"
     for column, default in {"rate_multiplier": 1.0, "ways": 5, "shots": 5, "filters": PAPER_FILTERS}.items():
         if column not in cells:
             cells[column] = default
     return cells
-
-
-def nothing_published() -> pd.DataFrame:
-    return pd.DataFrame({"row": [], "accuracy": [], "ci95": []})

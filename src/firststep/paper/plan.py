@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firststep.errors import FirststepError
-from firststep.jobs import Job, Test
-from firststep.jobs.job import ANYWHERE
+from firststep.jobs import MACHINE_SETTINGS, EvaluationSpec, Job
 from firststep.paper.experiment import Experiment
-from firststep.paper.setting import Setting
+from firststep.paper.settings import ExperimentSettings
 from firststep.training import TrainConfig
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """A run, and the rows that it serves."""
 
     job: Job
@@ -40,7 +39,7 @@ class Planned:
 
 def run_name(config: TrainConfig) -> str:
     """A folder name that is the same exactly when what is computed is."""
-    facts = {key: value for key, value in config.to_json().items() if key not in ANYWHERE}
+    facts = {key: value for key, value in config.to_json().items() if key not in MACHINE_SETTINGS}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:10]
     term = "none"
     if config.term is not None:
@@ -51,22 +50,24 @@ def run_name(config: TrainConfig) -> str:
 
 
 def plan(
-    experiments: Sequence[Experiment], setting: Setting, runs: Path, only: Sequence[str] = ()
-) -> list[Planned]:
+    experiments: Sequence[Experiment],
+    settings: ExperimentSettings,
+    runs: Path,
+    only: Sequence[str] = (),
+) -> list[PlannedRun]:
     """Every run that the experiments need, in their order; a run that several need has the tests of all.
 
     Args:
         experiments: what is asked for.
-        setting: how it is run here.
+        settings: how it is run here.
         runs: folder of the runs' folders.
         only: if any, only rows that have one of these words in their label or in the name of their run.
     """
     configs: dict[str, TrainConfig] = {}
-    tests: dict[str, dict[str, Test]] = {}
+    tests: dict[str, dict[str, EvaluationSpec]] = {}
     serves: dict[str, list[tuple[str, str]]] = {}
     for experiment in experiments:
-        setting.require_data(experiment)
-        for row in setting.rows(experiment):
+        for row in settings.require_rows(experiment):
             name = run_name(row.config)
             if only and not any(word in row.label or word in name for word in only):
                 continue
@@ -76,8 +77,8 @@ def plan(
     if not configs:
         raise FirststepError(f"--only {' '.join(only)}: no row or run has that in its name")
     return [
-        Planned(
-            Job(name=name, config=config, folder=runs / name, tests=tuple(tests[name].values())),
+        PlannedRun(
+            Job(name=name, config=config, folder=runs / name, evaluations=tuple(tests[name].values())),
             tuple(serves[name]),
         )
         for name, config in configs.items()

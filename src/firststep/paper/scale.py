@@ -1,37 +1,103 @@
-"""A run or a test of the paper's protocol at a scale: what the scale states is changed, and nothing else."""
+"""Scales: what is changed of the paper's protocol so that an experiment fits a machine, and nothing else."""
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any
 
 from firststep.backbones import BACKBONES
 from firststep.errors import unknown
-from firststep.jobs import Test
-from firststep.paper.changes import SCALES, UNCHANGED, Changes
+from firststep.jobs import EvaluationSpec
 from firststep.paper.experiment import PAPER_FILTERS, named_test
 from firststep.training import TrainConfig
 
-RESNET_LEAST = 32
-"""Side of the smallest picture that a ResNet takes."""
-_TAKEN_OVER = (
-    "updates",
-    "meta_batch",
-    "outer_rate",
-    "image_size",
-    "queries",
-    "validate_every",
-    "validation_episodes",
-    "seed",
-    "compile",
-    "threads",
-)
-"""What goes into a run's configuration as it is."""
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What differs from the paper's protocol; what is left out stays as it is there."""
+
+    updates: int | None = None
+    """Meta-updates; the paper has 40,000, and 60,000 for one shot."""
+    meta_batch: int | None = None
+    """Tasks of a meta-update; the paper's code has 4."""
+    outer_rate: float | None = None
+    """Adam's learning rate; the paper's code has 0.001."""
+    filters: int | None = None
+    """Channels of a Conv block where the paper has 64; other widths in proportion. ResNets keep theirs."""
+    image_size: int | None = None
+    """Side of the images, for ResNets at least 32; the paper has 84 px for Conv and 224 px for ResNet."""
+    queries: int | None = None
+    """Query images of each class; the paper has 16."""
+    rate: float | None = None
+    """Inner rate α of every run; the paper's code has 0.01."""
+    rate_times_features: float | None = None
+    """α times the number of features, constant so that all networks are in one regime of the rate."""
+    episodes: int | None = None
+    """Maximum number of test episodes; the paper has 600."""
+    longest: int | None = None
+    """Tests after more inner steps than this are left out; the paper goes to 100."""
+    validate_every: int | None = None
+    """Meta-updates between validations; the protocol has 25."""
+    validation_episodes: int | None = None
+    """Validation episodes; the protocol has 100."""
+    all_every: int | None = None
+    """Validations between measurements of the condition number of all parameters; 10 for Conv4."""
+    seed: int | None = None
+    """Decides the initial values and every training episode; 0."""
+    compile: bool | None = None
+    """Compile the inner step; does not change what is computed beyond rounding."""
+    threads: int | None = None
+    """CPU threads of a run; does not change what is computed beyond rounding."""
+
+    def given(self) -> dict[str, Any]:
+        """Only what is changed."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+
+UNCHANGED = Changes()
+SCALES: dict[str, Changes] = {
+    "paper": UNCHANGED,
+    # The rate: design and trials hold α·E‖φ‖² at about 10 to 16, where the paper's runs are; with glyphs of
+    # 32 px that is α = 0.1 for 16 filters (64 features) and 0.05 for 32. For both methods alike.
+    # The outer rate: so short a training gets further with three times the step (see the recipe `glyphs`).
+    # Not compiled: there are many networks, and compiling each takes as long as training it.
+    "laptop": Changes(
+        updates=100,
+        outer_rate=0.003,
+        filters=16,
+        image_size=32,
+        queries=5,
+        rate_times_features=6.4,
+        episodes=200,
+        longest=25,
+        validate_every=25,
+        validation_episodes=30,
+        all_every=1,
+        compile=False,
+        threads=1,
+    ),
+    # Numbers that mean nothing: every line of code is run, in seconds.
+    "smoke": Changes(
+        updates=2,
+        meta_batch=1,
+        filters=4,
+        image_size=16,
+        queries=2,
+        rate_times_features=0.4,
+        episodes=2,
+        longest=10,
+        validate_every=2,
+        validation_episodes=2,
+        all_every=1,
+        compile=False,
+        threads=1,
+    ),
+}
 OWN_RATE = ("modgrad",)
 """Methods that keep their authors' inner rate: they move few layers, and not the classifier."""
-
-LONGEST_NAME = 40  # characters for the changes in a file name
+_OF_TRAINING = {field.name for field in dataclasses.fields(TrainConfig)} - {"filters", "rate", "all_every"}
+"""What goes into a run's configuration as it is."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +111,19 @@ class Scale:
     def changes(self) -> Changes:
         if self.name not in SCALES:
             raise unknown("scale", self.name, SCALES)
-        own = {**SCALES[self.name].given(), **self.overrides.given()}
+        all_changes = {**SCALES[self.name].given(), **self.overrides.given()}
         if self.overrides.rate is not None:
-            own.pop("rate_times_features", None)  # the rate that was asked for stands
-        return Changes(**own)
+            all_changes.pop("rate_times_features", None)  # the rate that was asked for stands
+        return Changes(**all_changes)
 
     def config(self, config: TrainConfig) -> TrainConfig:
         """A run of the paper's protocol, at this scale."""
         c = self.changes
-        changed: dict[str, Any] = {name: value for name, value in c.given().items() if name in _TAKEN_OVER}
+        changed: dict[str, Any] = {name: value for name, value in c.given().items() if name in _OF_TRAINING}
         if c.all_every is not None and config.all_every:
             changed["all_every"] = c.all_every
-        if c.image_size is not None and config.backbone.startswith("resnet"):
-            changed["image_size"] = max(c.image_size, RESNET_LEAST)
+        if c.image_size is not None:
+            changed["image_size"] = max(c.image_size, BACKBONES[config.backbone].smallest_image)
         if c.filters is not None and config.filters is not None:
             changed["filters"] = max(1, round(config.filters * c.filters / PAPER_FILTERS))
         scaled = replace(config, **changed)
@@ -70,7 +136,7 @@ class Scale:
             return float(f"{self.changes.rate_times_features / features(config):.4g}")
         return self.changes.rate if self.changes.rate is not None else config.rate
 
-    def test(self, wanted: Test) -> Test | None:
+    def test(self, wanted: EvaluationSpec) -> EvaluationSpec | None:
         """A test of the paper's protocol at this scale; None where nothing of it is left."""
         c, options = self.changes, wanted.options
         steps = tuple(step for step in options["steps"] if c.longest is None or step <= c.longest)
@@ -84,12 +150,10 @@ class Scale:
         )
 
     @property
-    def slug(self) -> str:
-        """For file names; a hash stands for many changes, which the files themselves list."""
-        extra = "".join(f"-{name.replace('_', '-')}{value}" for name, value in self.overrides.given().items())
-        if len(extra) > LONGEST_NAME:
-            extra = f"-changed-{hashlib.sha256(extra.encode()).hexdigest()[:8]}"
-        return f"{self.name}{extra}"
+    def words(self) -> str:
+        """For folder names: ``laptop``, or ``laptop-updates-2000-filters-32``."""
+        changed = (f"-{name.replace('_', '-')}-{value}" for name, value in self.overrides.given().items())
+        return f"{self.name}{''.join(changed)}".lower()
 
     def flags(self) -> list[str]:
         """As the command line takes it."""
@@ -112,6 +176,6 @@ class Scale:
 
 
 def features(config: TrainConfig) -> int:
-    """The number of features that the classifier sees: four poolings for Conv, a mean for ResNet."""
-    size = config.image_size or BACKBONES[config.backbone].image_size
-    return config.filters * (size // 16) ** 2 if config.filters is not None else 512
+    """The number of features that the classifier sees."""
+    backbone = BACKBONES[config.backbone]
+    return backbone.features(config.image_size or backbone.image_size, config.filters)

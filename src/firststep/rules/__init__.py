@@ -1,27 +1,19 @@
 """Update rules: the inner gradient goes in, the step comes out. One file a rule."""
 
-from firststep.rules.count import ParameterCounts, count_parameters
 from firststep.rules.gap import gap
 from firststep.rules.gradient_descent import anil, boil, fomaml, maml
 from firststep.rules.maml_plus_plus import annealed_query_weights, maml_plus_plus
 from firststep.rules.meta_curvature import meta_curvature
 from firststep.rules.meta_sgd import meta_sgd
-from firststep.rules.method import Method
 from firststep.rules.modgrad import modgrad
-from firststep.rules.registry import METHODS, build_method
 from firststep.rules.rule import Rule, scaled
 from firststep.rules.warp_maml import warp_maml
 
 __all__ = [
-    "METHODS",
-    "Method",
-    "ParameterCounts",
     "Rule",
     "anil",
     "annealed_query_weights",
     "boil",
-    "build_method",
-    "count_parameters",
     "fomaml",
     "gap",
     "maml",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep.network import FunctionalModule, Params
+from firststep.network import CONVOLUTIONS, FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
-from firststep.rules.layers import CONVOLUTIONS, layers
+from firststep.rules.layers import layers
 from firststep.rules.rule import Rule, SupportLoss, require_rate
 
 SHARPNESS = 2.0  # softplus₂(m) = log(1 + exp(2 m)) / 2
@@ -28,26 +29,28 @@ def gap(rate: float = DEFAULT_RATE) -> Rule:
     """
     require_rate(rate)
 
-    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
-        own = {}
-        for path in layers(model, params, CONVOLUTIONS):
-            weight = params[f"{path}.weight"]
-            short_side = min(weight.shape[0], weight[0].numel())
-            own[f"m.{path}.weight"] = weight.new_full((short_side,), START)
-        if not own:
-            raise ValueError(
-                "the method gap is defined for networks with convolutions; "
-                f"{type(model.module).__name__} has none that learns"
-            )
-        return own
+    return Rule(name="gap", init=_init, update=partial(_update, rate=rate))
 
-    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
-        return {
-            name: -rate * (_precondition(grad, own[f"m.{name}"]) if f"m.{name}" in own else grad)
-            for name, grad in grads.items()
-        }
 
-    return Rule(name="gap", init=init, update=update)
+def _init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
+    rule_params = {}
+    for path in layers(model, params, CONVOLUTIONS):
+        weight = params[f"{path}.weight"]
+        short_side = min(weight.shape[0], weight[0].numel())
+        rule_params[f"m.{path}.weight"] = weight.new_full((short_side,), START)
+    if not rule_params:
+        raise ValueError(
+            "the method gap is defined for networks with convolutions; "
+            f"{type(model.module).__name__} has none that learns"
+        )
+    return rule_params
+
+
+def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, rate: float) -> Params:
+    return {
+        name: -rate * (_precondition(grad, rule_params[f"m.{name}"]) if f"m.{name}" in rule_params else grad)
+        for name, grad in grads.items()
+    }
 
 
 def _precondition(grad: Tensor, m: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from firststep.rules.rule import Rule, descend, no_parameters, require_rate
 
 # The inner rate of "A Closer Look at Few-shot Classification"; the paper of the method is silent on it.
@@ -30,4 +32,5 @@ def boil(rate: float = DEFAULT_RATE) -> Rule:
 
 def _descent(name: str, rate: float, moves: str = "all", first_order: bool = False) -> Rule:
     require_rate(rate)
-    return Rule(name=name, init=no_parameters, update=descend(rate), moves=moves, first_order=first_order)
+    update = partial(descend, rate=rate)
+    return Rule(name=name, init=no_parameters, update=update, moves=moves, first_order=first_order)

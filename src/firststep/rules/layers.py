@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd
 
 from firststep.network import FunctionalModule
 
-CONVOLUTIONS: tuple[type[nn.Module], ...] = (_ConvNd,)
 CONVOLUTIONS_2D: tuple[type[nn.Module], ...] = (nn.Conv2d,)
 LINEAR: tuple[type[nn.Module], ...] = (nn.Linear,)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from firststep.network import FunctionalModule, Params
@@ -19,7 +21,7 @@ def maml_plus_plus(rate: float = DEFAULT_RATE, steps: int = 5) -> Rule:
     ``rate``. Scale and shift of normalisation layers do not follow the gradient: after step k they *are*
     their learned values for stage k, starting at those of the network, which remain those of stage 0. So the
     query images after step k and the support images of step k+1 meet the same values; the authors keep one
-    set less and let the query share that of the step before. Walks beyond ``steps`` go on with the last.
+    set less and let the query share that of the step before. Steps beyond ``steps`` use the last ones.
 
     The third ingredient, the query loss after every step, is :func:`annealed_query_weights`. Not here: the
     authors' first-order start, a saving that an exact meta-gradient of constant memory does not need; their
@@ -29,25 +31,34 @@ def maml_plus_plus(rate: float = DEFAULT_RATE, steps: int = 5) -> Rule:
     if steps < 1:
         raise ValueError(f"steps must be at least 1, not {steps}")
 
-    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
-        norms = norm_parameters(model, params)
-        own: Params = {}
-        for name, value in params.items():
-            if name in norms:
-                own[f"norm.{name}"] = value.detach().expand(steps, *value.shape).clone()
-            else:
-                own[f"rate.{_layer(name)}"] = value.new_full((steps,), rate)
-        return own
+    return Rule(name="maml++", init=partial(_init, rate=rate, steps=steps), update=_update, per_step=True)
 
-    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
-        return {
-            name: own[f"norm.{name}"] - params[name]
-            if f"norm.{name}" in own
-            else -own[f"rate.{_layer(name)}"] * grad
-            for name, grad in grads.items()
-        }
 
-    return Rule(name="maml++", init=init, update=update, per_step=True)
+def _init(
+    model: FunctionalModule,
+    params: Params,
+    generator: torch.Generator | None = None,
+    *,
+    rate: float,
+    steps: int,
+) -> Params:
+    norms = norm_parameters(model, params)
+    rule_params: Params = {}
+    for name, value in params.items():
+        if name in norms:
+            rule_params[f"norm.{name}"] = value.detach().expand(steps, *value.shape).clone()
+        else:
+            rule_params[f"rate.{_layer(name)}"] = value.new_full((steps,), rate)
+    return rule_params
+
+
+def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLoss) -> Params:
+    return {
+        name: rule_params[f"norm.{name}"] - params[name]
+        if f"norm.{name}" in rule_params
+        else -rule_params[f"rate.{_layer(name)}"] * grad
+        for name, grad in grads.items()
+    }
 
 
 def _layer(name: str) -> str:

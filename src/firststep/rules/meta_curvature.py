@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from firststep.network import FunctionalModule, Params
+from firststep.network import CONVOLUTIONS, FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
-from firststep.rules.layers import CONVOLUTIONS, LINEAR, layers
+from firststep.rules.layers import LINEAR, layers
 from firststep.rules.rule import Rule, SupportLoss, require_rate
 
 
@@ -25,40 +27,42 @@ def meta_curvature(rate: float = DEFAULT_RATE) -> Rule:
     """
     require_rate(rate)
 
-    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
-        own: Params = {}
-        for path in layers(model, params, CONVOLUTIONS + LINEAR):
-            weight = params[f"{path}.weight"]
-            own[f"out.{path}"] = _identity(weight, weight.shape[0])
-            if weight.dim() > 2:
-                own[f"kernel.{path}"] = _identity(weight, weight[0, 0].numel())
-            own[f"in.{path}"] = _identity(weight, weight.shape[1])
-            if f"{path}.bias" in params:
-                own[f"bias.{path}"] = torch.ones_like(params[f"{path}.bias"])
-        return own
+    return Rule(name="meta-curvature", init=_init, update=partial(_update, rate=rate))
 
-    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
-        steps: Params = {}
-        for name, grad in grads.items():
-            path, _, kind = name.rpartition(".")
-            if kind == "weight" and f"out.{path}" in own:
-                grad = _along_the_modes(grad, own, path)
-            elif kind == "bias" and f"bias.{path}" in own:
-                grad = own[f"bias.{path}"] * grad
-            steps[name] = -rate * grad
-        return steps
 
-    return Rule(name="meta-curvature", init=init, update=update)
+def _init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
+    rule_params: Params = {}
+    for path in layers(model, params, CONVOLUTIONS + LINEAR):
+        weight = params[f"{path}.weight"]
+        rule_params[f"out.{path}"] = _identity(weight, weight.shape[0])
+        if weight.dim() > 2:
+            rule_params[f"kernel.{path}"] = _identity(weight, weight[0, 0].numel())
+        rule_params[f"in.{path}"] = _identity(weight, weight.shape[1])
+        if f"{path}.bias" in params:
+            rule_params[f"bias.{path}"] = torch.ones_like(params[f"{path}.bias"])
+    return rule_params
+
+
+def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, rate: float) -> Params:
+    steps: Params = {}
+    for name, grad in grads.items():
+        path, _, kind = name.rpartition(".")
+        if kind == "weight" and f"out.{path}" in rule_params:
+            grad = _along_the_modes(grad, rule_params, path)
+        elif kind == "bias" and f"bias.{path}" in rule_params:
+            grad = rule_params[f"bias.{path}"] * grad
+        steps[name] = -rate * grad
+    return steps
 
 
 def _identity(like: Tensor, size: int) -> Tensor:
     return torch.eye(size, dtype=like.dtype, device=like.device)
 
 
-def _along_the_modes(grad: Tensor, own: Params, path: str) -> Tensor:
+def _along_the_modes(grad: Tensor, rule_params: Params, path: str) -> Tensor:
     outputs, inputs = grad.shape[:2]
-    tensor = own[f"out.{path}"] @ grad.reshape(outputs, -1)
-    if f"kernel.{path}" in own:
-        tensor = tensor.reshape(outputs * inputs, -1) @ own[f"kernel.{path}"].T
+    tensor = rule_params[f"out.{path}"] @ grad.reshape(outputs, -1)
+    if f"kernel.{path}" in rule_params:
+        tensor = tensor.reshape(outputs * inputs, -1) @ rule_params[f"kernel.{path}"].T
     # [out, in, kernel]: a batch over outputs of (in x in) @ (in x kernel).
-    return (own[f"in.{path}"] @ tensor.reshape(outputs, inputs, -1)).reshape(grad.shape)
+    return (rule_params[f"in.{path}"] @ tensor.reshape(outputs, inputs, -1)).reshape(grad.shape)

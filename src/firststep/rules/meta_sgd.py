@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from firststep.network import FunctionalModule, Params
@@ -17,11 +19,14 @@ def meta_sgd(rate: float = DEFAULT_RATE) -> Rule:
     slows the start.
     """
     require_rate(rate)
+    return Rule(name="meta-sgd", init=partial(_init, rate=rate), update=_update)
 
-    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
-        return {f"rate.{name}": torch.full_like(value, rate) for name, value in params.items()}
 
-    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
-        return {name: -own[f"rate.{name}"] * grad for name, grad in grads.items()}
+def _init(
+    model: FunctionalModule, params: Params, generator: torch.Generator | None = None, *, rate: float
+) -> Params:
+    return {f"rate.{name}": torch.full_like(value, rate) for name, value in params.items()}
 
-    return Rule(name="meta-sgd", init=init, update=update)
+
+def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLoss) -> Params:
+    return {name: -rule_params[f"rate.{name}"] * grad for name, grad in grads.items()}

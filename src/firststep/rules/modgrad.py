@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ def modgrad(rate: float = DEFAULT_RATE) -> Rule:
     Two networks generate from the context c the vectors u and v of a layer; its mask is ReLU(u vᵀ) seen in
     the shape of the weight: (kernel height · out) x (kernel width · in) entries. A third generates the mask
     of the bias, where there is one. Each is Linear-ReLU-Linear and its output a softmax mixture of five
-    vectors; the hidden layer is as wide as the vector. The context is what the support loss says of it,
+    vectors; the hidden layer is as wide as the vector. The context comes from the support loss,
 
         c = -∇_c L(θ - α mask(c) ⊙ g) at c = 0,
 
@@ -32,33 +33,35 @@ def modgrad(rate: float = DEFAULT_RATE) -> Rule:
     of Conv4-64; the last two of any network (up to its ``embedding``) is the same there.
 
     Unlike the authors' code, which keeps the first gradient and refreshes only the context, every inner step
-    takes its own gradient and its own context. The generated vectors start close to 1 and with them the mask,
+    takes a gradient and a context of its own. The generated vectors start close to 1, and so does the mask,
     so that the first step is close to plain gradient descent on the two layers: with torch's usual initial
     values u vᵀ is of the order of 1e-4 and half of it is cut off.
     """
     require_rate(rate)
 
-    def init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
-        source = torch.Generator().manual_seed(0) if generator is None else generator
-        own: Params = {}
-        for name in _modulated(model):
-            for factor, size in _factors(name, params[name]).items():
-                own |= _generator_network(f"{factor}.{name}", size, params[name], source)
-        return own
+    return Rule(name="modgrad", init=_init, update=partial(_update, rate=rate), moves=_modulated)
 
-    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
-        def steps(context: Tensor) -> Params:
-            return {name: -rate * _mask(name, grad, own, context) * grad for name, grad in grads.items()}
 
-        differentiable = torch.is_grad_enabled()
-        with torch.enable_grad():
-            some = next(iter(grads.values()))
-            origin = some.new_zeros(CONTEXT, requires_grad=True)
-            trial = {name: params[name] + step for name, step in steps(origin).items()}
-            (gradient,) = torch.autograd.grad(loss(trial), origin, create_graph=differentiable)
-        return steps(-gradient)
+def _init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
+    source = torch.Generator().manual_seed(0) if generator is None else generator
+    rule_params: Params = {}
+    for name in _modulated(model):
+        for factor, size in _factors(name, params[name]).items():
+            rule_params |= _generator_network(f"{factor}.{name}", size, params[name], source)
+    return rule_params
 
-    return Rule(name="modgrad", init=init, update=update, moves=_modulated)
+
+def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, rate: float) -> Params:
+    def steps(context: Tensor) -> Params:
+        return {name: -rate * _mask(name, grad, rule_params, context) * grad for name, grad in grads.items()}
+
+    differentiable = torch.is_grad_enabled()
+    with torch.enable_grad():
+        some = next(iter(grads.values()))
+        origin = some.new_zeros(CONTEXT, requires_grad=True)
+        trial = {name: params[name] + step for name, step in steps(origin).items()}
+        (gradient,) = torch.autograd.grad(loss(trial), origin, create_graph=differentiable)
+    return steps(-gradient)
 
 
 def _modulated(model: FunctionalModule) -> tuple[str, ...]:
@@ -106,12 +109,14 @@ def _generator_network(prefix: str, size: int, like: Tensor, source: torch.Gener
     }
 
 
-def _mask(name: str, grad: Tensor, own: Params, context: Tensor) -> Tensor:
-    u, *v = (_generate(f"{factor}.{name}", own, context) for factor in _factors(name, grad))
+def _mask(name: str, grad: Tensor, rule_params: Params, context: Tensor) -> Tensor:
+    u, *v = (_generate(f"{factor}.{name}", rule_params, context) for factor in _factors(name, grad))
     return F.relu(torch.outer(u, v[0]) if v else u).view_as(grad)
 
 
-def _generate(prefix: str, own: Params, context: Tensor) -> Tensor:
-    hidden = F.relu(F.linear(context, own[f"{prefix}.hidden.weight"], own[f"{prefix}.hidden.bias"]))
-    output = F.linear(hidden, own[f"{prefix}.mixture.weight"], own[f"{prefix}.mixture.bias"])
+def _generate(prefix: str, rule_params: Params, context: Tensor) -> Tensor:
+    hidden = F.relu(
+        F.linear(context, rule_params[f"{prefix}.hidden.weight"], rule_params[f"{prefix}.hidden.bias"])
+    )
+    output = F.linear(hidden, rule_params[f"{prefix}.mixture.weight"], rule_params[f"{prefix}.mixture.bias"])
     return output[:MIXTURE].softmax(0) @ output[MIXTURE:].view(MIXTURE, -1)

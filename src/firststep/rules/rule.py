@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -29,14 +30,18 @@ class Init(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How one inner step is made from the gradient of the support loss."""
+    """How one inner step is made from the gradient of the support loss.
+
+    A rule made of module-level functions (with ``functools.partial`` for its settings), as all of ours are,
+    can be pickled.
+    """
 
     name: str
     init: Init
-    """(model, its parameters, source of random values) → the rule's own parameters, a flat dict that is
+    """(model, its parameters, source of random values) → the rule's parameters, a flat dict that is
     meta-learned with θ; empty if there are none. Without a generator, one with seed 0."""
     update: Update
-    """(gradient, moving parameters, the rule's own, support loss) → what is added to each moving parameter.
+    """(gradient, moving parameters, rule_params, support loss) → what is added to each moving parameter.
     Pure, and differentiable in the first three; most rules have no use for the loss itself."""
     moves: Moves = "all"
     """What the inner loop changes: as :meth:`FunctionalModule.subset` takes them, or a function
@@ -44,7 +49,7 @@ class Rule:
     first_order: bool = False
     """Treat the inner gradient as a constant in the meta-gradient."""
     per_step: bool = False
-    """Whether every own parameter has a row for each step of the trained horizon; ``update`` sees the row of
+    """Whether each of rule_params has a row for every step of the trained horizon; ``update`` sees the row of
     its step alone. Steps beyond the horizon use the last row."""
 
     def moving(self, model: FunctionalModule) -> tuple[str, ...]:
@@ -53,11 +58,11 @@ class Rule:
             return tuple(self.moves(model))
         return model.subset(self.moves)
 
-    def at_step(self, own: Mapping[str, Tensor], step: int) -> Params:
-        """The own parameters as ``update`` sees them at a step, counted from 0; differentiable."""
+    def at_step(self, rule_params: Mapping[str, Tensor], step: int) -> Params:
+        """The rule's parameters as ``update`` sees them at a step, counted from 0; differentiable."""
         if not self.per_step:
-            return dict(own)
-        return {name: rows[_row(rows, step)] for name, rows in own.items()}
+            return dict(rule_params)
+        return {name: rows[_row(rows, step)] for name, rows in rule_params.items()}
 
     def add_at_step(self, total: Params, step: int, part: Params) -> None:
         """The transpose of :meth:`at_step`: add a step's gradient to where its parameters came from."""
@@ -73,7 +78,7 @@ def _row(rows: Tensor, step: int) -> int:
 def no_parameters(
     model: FunctionalModule, params: Params, generator: torch.Generator | None = None
 ) -> Params:
-    """``init`` of a rule that has no parameters of its own."""
+    """``init`` of a rule without parameters."""
     return {}
 
 
@@ -84,21 +89,19 @@ def scaled(rule: Rule, multiplier: float) -> Rule:
     the longer step; and what a rule *sets* instead of moving along the gradient, as MAML++ the batch-norm
     scale of a step, stays what was learned.
     """
-
-    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
-        longer = {name: multiplier * grad for name, grad in grads.items()}
-        return rule.update(longer, params, own, loss)
-
-    return dataclasses.replace(rule, update=update)
+    return dataclasses.replace(rule, update=partial(_scaled_update, rule.update, multiplier))
 
 
-def descend(rate: float) -> Update:
-    """-rate · gradient."""
+def _scaled_update(
+    update: Update, multiplier: float, grads: Params, params: Params, rule_params: Params, loss: SupportLoss
+) -> Params:
+    longer = {name: multiplier * grad for name, grad in grads.items()}
+    return update(longer, params, rule_params, loss)
 
-    def update(grads: Params, params: Params, own: Params, loss: SupportLoss) -> Params:
-        return {name: -rate * grad for name, grad in grads.items()}
 
-    return update
+def descend(grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, rate: float) -> Params:
+    """``update`` of gradient descent: -rate · gradient."""
+    return {name: -rate * grad for name, grad in grads.items()}
 
 
 def require_rate(rate: float) -> None:

@@ -1,9 +1,57 @@
-"""Meta-training: configuration, recipes, the outer loop, checkpoints and run folders."""
+"""Meta-training: configuration, recipes, the outer loop, checkpoints, run folders and trained models."""
 
-from firststep.training.config import TrainConfig
-from firststep.training.loop import train
-from firststep.training.recipes import RECIPES, recipe
-from firststep.training.run import Run, open_run
-from firststep.training.setup import Setup, set_up
+from firststep.utils.extras import extra
 
-__all__ = ["RECIPES", "Run", "Setup", "TrainConfig", "open_run", "recipe", "set_up", "train"]
+with extra("cli", "firststep.training"):
+    from firststep.training.build import (
+        VALIDATION_SEED,
+        build_meta_learner,
+        choose_device,
+        method_of,
+        open_data,
+        training_episodes,
+        validation_episodes,
+    )
+    from firststep.training.checkpoint import Checkpoint, load_checkpoint, saved_update
+    from firststep.training.config import TrainConfig, choices
+    from firststep.training.loop import Interrupted, TrainingProgress, train
+    from firststep.training.recipes import RECIPES, recipe
+    from firststep.training.run import BUILTIN, Run, RunTaken, open_run
+    from firststep.training.sessions import TrainingTime, training_time
+    from firststep.training.start import check_every_rank_has_tasks, check_same_data
+    from firststep.training.sweep import folder_name, parse_sweep, product_of
+    from firststep.training.trained import TrainedModel, data_for, load_trained
+
+__all__ = [
+    "BUILTIN",
+    "RECIPES",
+    "VALIDATION_SEED",
+    "Checkpoint",
+    "Interrupted",
+    "Run",
+    "RunTaken",
+    "TrainConfig",
+    "TrainedModel",
+    "TrainingProgress",
+    "TrainingTime",
+    "build_meta_learner",
+    "check_every_rank_has_tasks",
+    "check_same_data",
+    "choices",
+    "choose_device",
+    "data_for",
+    "folder_name",
+    "load_checkpoint",
+    "load_trained",
+    "method_of",
+    "open_data",
+    "open_run",
+    "parse_sweep",
+    "product_of",
+    "recipe",
+    "saved_update",
+    "train",
+    "training_episodes",
+    "training_time",
+    "validation_episodes",
+]

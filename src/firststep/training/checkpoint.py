@@ -1,7 +1,9 @@
-"""Checkpoints: one safetensors file that holds all a run needs to go on, or to be used.
+"""Checkpoints: one safetensors file with all that a run needs to continue, or to be used.
 
-Episodes are a pure function of the seed and their number, so there is no generator state to keep: the
-number of the next update is enough.
+The tensors of the meta-learner have the names of its ``state_dict()``, so that a ``best`` checkpoint is
+loaded with ``meta.load_state_dict(safetensors.torch.load_file(path))``. The optimiser's are beside them, as
+``optimiser/exp_avg/NAME`` and so on. Episodes are a pure function of the seed and their number, so there is
+no generator state to keep: the number of the next update is enough.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from torch import Tensor
 
 from firststep.errors import FirststepError
 from firststep.network import Params
-from firststep.utils.files import replacing
+from firststep.utils import replacing
 
-FORMAT = "firststep-1"
+FORMAT = "firststep-2"
+OLD_FORMAT = "firststep-1"
+_OPTIMISER = "optimiser/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,27 +32,24 @@ class Checkpoint:
     """The state of a run after ``update`` meta-updates."""
 
     update: int
-    params: Params
-    """θ"""
-    own: Params
-    """The update rule's own parameters."""
+    model: Params
+    """The meta-learner's ``state_dict()``."""
     optimiser: Params
-    """Adam's moments; empty in a checkpoint that is only to be used."""
-    facts: dict[str, Any]
-    """What else to remember: the best validation so far."""
+    """Adam's moments as ``exp_avg/NAME`` ...; empty in a checkpoint that is only to be used."""
+    best: dict[str, Any]
+    """The best validation so far: its accuracy and update."""
 
     def save(self, path: Path) -> None:
-        groups = {"params": self.params, "own": self.own, "optimiser": self.optimiser}
-        tensors = {
-            f"{group}/{name}": value.detach().cpu().contiguous()
-            for group, members in groups.items()
-            for name, value in members.items()
-        }
+        tensors = self.model | {_OPTIMISER + name: value for name, value in self.optimiser.items()}
         # One entry: safetensors writes several in no fixed order, and equal runs shall have equal files.
-        metadata = {FORMAT: json.dumps({"update": self.update, "facts": self.facts})}
+        metadata = {FORMAT: json.dumps({"update": self.update, "best": self.best})}
         with replacing(path) as temporary:
             try:
-                save_file(tensors, temporary, metadata)
+                save_file(
+                    {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
+                    temporary,
+                    metadata,
+                )
             except SafetensorError as error:  # how safetensors reports what the disk says
                 raise OSError(str(error)) from error
 
@@ -56,19 +57,42 @@ class Checkpoint:
 def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
     if not path.is_file():
         raise FirststepError(f"there is no checkpoint {path}")
-    groups: dict[str, dict[str, Tensor]] = {"params": {}, "own": {}, "optimiser": {}}
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
             metadata = file.metadata() or {}
-            if FORMAT not in metadata:
-                raise FirststepError(f"{path} is a safetensors file, but not a checkpoint of firststep")
-            for key in file.keys():  # noqa: SIM118 (not a dict)
-                group, name = key.split("/", 1)
-                groups[group][name] = file.get_tensor(key)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        if OLD_FORMAT in metadata:
+            state = json.loads(metadata[OLD_FORMAT])
+            tensors = {_new_name(name): value for name, value in tensors.items()}
+            best = state["facts"]["best"]
+        elif FORMAT in metadata:
             state = json.loads(metadata[FORMAT])
-            return Checkpoint(update=state["update"], facts=state["facts"], **groups)
+            best = state["best"]
+        else:
+            raise FirststepError(f"{path} is a safetensors file, but not a checkpoint of firststep")
+        return Checkpoint(
+            update=state["update"],
+            best=best,
+            model={name: value for name, value in tensors.items() if not name.startswith(_OPTIMISER)},
+            optimiser={
+                name.removeprefix(_OPTIMISER): value
+                for name, value in tensors.items()
+                if name.startswith(_OPTIMISER)
+            },
+        )
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
         raise FirststepError(f"{path} is damaged ({error}); use another checkpoint of the run") from None
+
+
+def _new_name(name: str) -> str:
+    """Format 1 had the groups ``params/``, ``own/`` and ``optimiser/KIND/GROUP/``."""
+    group, _, rest = name.partition("/")
+    if group == "optimiser":
+        kind, _, parameter = rest.partition("/")
+        return f"{_OPTIMISER}{kind}/{_new_name(parameter)}"
+    if group == "own":
+        return f"rule_params.{rest.replace('.', '/')}"
+    return f"network.{rest}"
 
 
 def saved_update(path: Path) -> int:
@@ -77,14 +101,16 @@ def saved_update(path: Path) -> int:
         return 0
     try:
         with safe_open(path, framework="pt") as file:
-            return int(json.loads((file.metadata() or {})[FORMAT])["update"])
+            metadata = file.metadata() or {}
+            return int(json.loads(metadata[FORMAT if FORMAT in metadata else OLD_FORMAT])["update"])
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
         raise FirststepError(f"{path} is damaged ({error})") from None
 
 
-def check_fits(path: Path, expected: Params, found: Params, what: str) -> None:
-    """A checkpoint of another architecture is named as such, with the first difference."""
+def check_fits(path: Path, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
+    """A checkpoint of another architecture or method is refused, with the first difference."""
     for name in sorted(expected.keys() | found.keys()):
+        what = "method" if name.startswith("rule_params.") else "network"
         if name not in found:
             reason = f"it lacks {name}"
         elif name not in expected:

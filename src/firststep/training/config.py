@@ -12,16 +12,18 @@ from firststep.backbones import BACKBONES
 from firststep.data import DATASETS
 from firststep.errors import FirststepError
 from firststep.metagradient import CONDITIONING_LOSSES, ENGINES, Conditioning
-from firststep.rules import METHODS
+from firststep.methods import METHODS
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "data": tuple(DATASETS),
-    "backbone": tuple(BACKBONES),
-    "method": tuple(METHODS),
-    "conditioning": ("none", *CONDITIONING_LOSSES),
-    "engine": ENGINES,
-}
-"""What the fields with a fixed set of values may be."""
+
+def choices() -> dict[str, tuple[str, ...]]:
+    """What the fields with a fixed set of values may be; users can add to the registries at any time."""
+    return {
+        "data": tuple(DATASETS),
+        "backbone": tuple(BACKBONES),
+        "method": tuple(METHODS),
+        "conditioning": ("none", *CONDITIONING_LOSSES),
+        "engine": ENGINES,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,7 @@ class TrainConfig:
     data_path: Path | None = None
     """Folder or archive that holds the dataset; not for glyphs."""
     image_size: int | None = None
-    """Side of the pictures in pixels; the dataset's usual size if left out."""
+    """Side of the images in pixels; the dataset's usual size if left out."""
     rotations: bool = False
     """omniglot: quarter turns as extra classes."""
     augment: bool = False
@@ -42,7 +44,7 @@ class TrainConfig:
     partial: bool = False
     """Accept data that differs from the official classes and counts."""
     skip_broken: bool = False
-    """Leave out pictures that cannot be decoded."""
+    """Leave out images that cannot be decoded."""
     cache: Path | None = None
     """Folder for the image cache, instead of beside the data or the user's cache folder."""
 
@@ -50,13 +52,13 @@ class TrainConfig:
     ways: int = 5
     """Classes of a task."""
     shots: int = 5
-    """Support pictures of each class."""
+    """Support images of each class."""
     queries: int = 16
-    """Query pictures of each class."""
+    """Query images of each class."""
 
     # The model
     backbone: str = "conv4"
-    """Network: conv4, conv6, resnet10 or resnet18."""
+    """Network: conv4, conv6, resnet10, resnet18 or a registered one."""
     filters: int | None = None
     """Channels of each block of conv4 and conv6; 64 if left out."""
     method: str = "maml"
@@ -96,19 +98,19 @@ class TrainConfig:
     device: str = "auto"
     """cpu, cuda, cuda:1, ...; auto takes a GPU if there is one."""
     compile: bool = False
-    """Compile the inner step and its pull-back: a minute or more at the start, faster from then on."""
+    """Compile the inner step and its backward pass: a minute or more at the start, faster from then on."""
     engine: str = "stepwise"
     """stepwise (memory does not grow with the steps) or unrolled (one graph, the reference)."""
     memory: int | None = None
-    """MiB that inner steps may take to keep what they computed, instead of computing it again (stepwise);
-    five steps within 384 MiB if left out."""
+    """MiB that inner steps may use to save results for the backward pass instead of computing them again
+    (stepwise); up to five steps within 384 MiB if left out."""
     streams: int = 1
-    """CUDA streams that the tasks of a meta-batch are dealt over: faster for small networks on a GPU."""
+    """CUDA streams that the tasks of a meta-batch are spread over: faster for small networks on a GPU."""
     threads: int = 0
     """CPU threads; 0 leaves PyTorch's choice, or each process of torchrun an equal share of the cores."""
 
     def __post_init__(self) -> None:
-        for option, allowed in CHOICES.items():
+        for option, allowed in choices().items():
             value = getattr(self, option)
             if value not in allowed:
                 raise FirststepError(f"{flag(option)} {value} is unknown; choose from {', '.join(allowed)}")

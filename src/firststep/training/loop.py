@@ -1,12 +1,12 @@
 """The outer loop: meta-batches, Adam, validation, best-model selection, checkpoints.
 
-The tasks of a meta-batch and the validation episodes are dealt over the ranks of a team; every rank takes the
-same step, and the leader alone writes. A team of one, the default, is the same code.
+The tasks of a meta-batch and the validation episodes are distributed over the ranks of a team; every rank
+takes the same step, and rank 0 alone writes. A team of one, the default, is the same code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,29 +15,33 @@ from typing import Any
 from firststep.data import Dataset, Episodes
 from firststep.distributed import Team
 from firststep.errors import FirststepError
-from firststep.evaluation.measure import Measurement, measure_tasks
-from firststep.metagradient import MetaGradient
-from firststep.training.claim import choose_run, claim_folder, refuse_idle_ranks, refuse_other_data
-from firststep.training.config import TrainConfig
-from firststep.training.metrics import MetricsLog
-from firststep.training.report import BatchReport
-from firststep.training.run import Run
-from firststep.training.sessions import timed
-from firststep.training.setup import (
-    Setup,
+from firststep.evaluation import METRICS, Measurement, measure_tasks, to_task
+from firststep.training.batch_report import BatchReport
+from firststep.training.build import (
+    build_meta_learner,
     choose_device,
+    method_of,
     open_data,
-    set_up,
     training_episodes,
     validation_episodes,
 )
-from firststep.training.state import State
-from firststep.utils.interrupt import StopRequest, stop_requests
+from firststep.training.config import TrainConfig
+from firststep.training.log import MetricsLog
+from firststep.training.run import Run
+from firststep.training.sessions import timed
+from firststep.training.start import (
+    check_every_rank_has_tasks,
+    check_same_data,
+    lock_folder,
+    resolve_run,
+)
+from firststep.training.state import TrainingState
+from firststep.utils import StopRequest, stop_requests
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
-    """What a watcher is told after every update."""
+class TrainingProgress:
+    """What a callback is told after every update."""
 
     update: int
     total: int
@@ -49,7 +53,7 @@ class Progress:
     """Best validation accuracy so far."""
 
 
-Watcher = Callable[[Progress], None]
+OnUpdate = Callable[[TrainingProgress], None]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -62,8 +66,8 @@ def train(
     *,
     resume: str | Path | None = None,
     updates: int | None = None,
-    go_on: bool = False,
-    watch: Watcher | None = None,
+    resume_if_exists: bool = False,
+    on_update: OnUpdate | None = None,
     data: Dataset | None = None,
     team: Team | None = None,
 ) -> Run:
@@ -79,30 +83,32 @@ def train(
         updates: with ``resume``, train to this many meta-updates instead, which is then what the run's
             record says. Except for methods with a schedule over the whole training (maml++), the result is
             that of a run configured so from the start.
-        go_on: if ``out`` holds a run of the same configuration already, resume it: for launchers that start
-            the same command again after a failure.
-        watch: called after every update.
+        resume_if_exists: if ``out`` holds a run of the same configuration already, resume it: for launchers
+            that start the same command again after a failure.
+        on_update: called after every update.
         data: the dataset of ``config``, if it is open already.
         team: the processes that share the work, all of which call this; default this one alone.
     """
     ranks = team or Team()
-    run, chosen, is_new = ranks.on_rank0(lambda: choose_run(config, out, resume, updates, go_on))
-    refuse_idle_ranks(chosen, ranks)
+    run, chosen, is_new = ranks.on_rank0(lambda: resolve_run(config, out, resume, updates, resume_if_exists))
+    check_every_rank_has_tasks(chosen, ranks)
     opened = data or ranks.on_all_ranks(lambda: open_data(chosen))
-    refuse_other_data(opened, ranks)
+    check_same_data(opened, ranks)
     device = ranks.device(lambda: choose_device(chosen.device))
-    setup = ranks.on_all_ranks(
-        lambda: set_up(chosen, image_size=opened.image_size, channels=opened.channels, device=device)
+    meta = ranks.on_all_ranks(
+        lambda: build_meta_learner(
+            chosen, image_size=opened.image_size, channels=opened.channels, device=device
+        )
     )
     episodes = training_episodes(chosen, opened), validation_episodes(chosen, opened)
     with ExitStack() as held:
-        saved = ranks.on_rank0(lambda: claim_folder(run, chosen, opened, is_new, held))
+        saved = ranks.on_rank0(lambda: lock_folder(run, chosen, opened, is_new, held))
         if ranks.is_rank0:
             held.enter_context(timed(run.folder, chosen.device))
-        state = State(setup)
+        state = TrainingState(meta, chosen.outer_rate)
         if saved is not None:
             state.restore(saved, run.checkpoint_path("last"))
-        _Training(run, setup, state, *episodes, ranks, watch).run_to_end()
+        _Training(run, chosen, state, *episodes, ranks, on_update).run_to_end()
     return run
 
 
@@ -110,27 +116,18 @@ class _Training:
     def __init__(
         self,
         run: Run,
-        setup: Setup,
-        state: State,
+        config: TrainConfig,
+        state: TrainingState,
         training: Episodes,
         validation: Episodes,
         team: Team,
-        watch: Watcher | None,
+        on_update: OnUpdate | None,
     ) -> None:
-        self.run, self.setup, self.config, self.state = run, setup, setup.config, state
+        self.run, self.config, self.state, self.meta = run, config, state, state.meta
+        self.query_weights = method_of(config).query_weights
         self.training, self.validation = training, validation
-        self.team, self.watch = team, watch
-        self.log: MetricsLog | None = None  # the leader's
-        self.meta_gradient = MetaGradient(
-            setup.model,
-            setup.method.rule,
-            steps=self.config.steps,
-            conditioning=self.config.term,
-            engine=self.config.engine,
-            compile=self.config.compile,
-            memory=None if self.config.memory is None else self.config.memory * 2**20,
-            streams=self.config.streams,
-        )
+        self.team, self.on_update = team, on_update
+        self.log: MetricsLog | None = None  # on rank 0
 
     def run_to_end(self) -> None:
         with ExitStack() as held, stop_requests() as stop:
@@ -138,9 +135,8 @@ class _Training:
             def open_log() -> None:
                 self.log = held.enter_context(MetricsLog(self.run, self.state.update))
 
-            self.team.any(
-                False
-            )  # from here on every rank can be asked to stop, before there is a sign of life
+            # From here on every rank can be asked to stop, before there is a sign of life.
+            self.team.barrier()
             self.team.on_rank0(open_log)
             self._updates(stop)
 
@@ -151,9 +147,9 @@ class _Training:
             validation = None
             if self.state.update % self.config.validate_every == 0 or self.state.update == total:
                 validation = self._validate(report)
-            if self.watch is not None:
-                self.watch(
-                    Progress(
+            if self.on_update is not None:
+                self.on_update(
+                    TrainingProgress(
                         update=self.state.update,
                         total=total,
                         loss=report.mean_query_loss(),
@@ -172,25 +168,24 @@ class _Training:
     def _one_update(self) -> BatchReport:
         state, size = self.state, self.config.meta_batch
         numbers = range(state.update * size, (state.update + 1) * size)
-        weights = self.setup.method.query_weights(state.update, self.config.total_updates, self.config.steps)
+        weights = self.query_weights(state.update, self.config.total_updates, self.config.steps)
         total = self.team.ordered_sum(size)
-        reports = []
+        computed = []
         mine = self.team.share(numbers)
         for start in range(0, len(mine), self.config.streams):
-            tasks = [self.setup.task(self.training[n]) for n in mine[start : start + self.config.streams]]
-            for result in self.meta_gradient.each(state.params, state.own, tasks, query_weights=weights):
-                total.add(
-                    {f"params/{n}": g for n, g in result.params.items()}
-                    | {f"own/{n}": g for n, g in result.own.items()}
-                )
-                reports.append((result.loss, result.tasks[0]))
+            tasks = [
+                to_task(self.training[n], self.meta.device) for n in mine[start : start + self.config.streams]
+            ]
+            for result in self.meta.task_gradients(tasks, query_weights=weights):
+                total.add(result.gradients)
+                computed.append(result._replace(gradients={}))  # they are in the sum
         gradients = total.result()
-        report = BatchReport.gather(self.team, numbers, reports)
-        what = report.what_is_not_finite(gradients, self.config.seed)
-        if what is not None:
+        report = BatchReport.gather(self.team, numbers, computed)
+        not_finite = report.describe_not_finite(gradients, self.config.seed)
+        if not_finite is not None:
             raise FirststepError(
-                f"the loss is not finite at update {state.update + 1}: {what}; the last good checkpoint "
-                f"stays in {self.run.folder}; a smaller --rate or --outer-rate may help"
+                f"the loss is not finite at update {state.update + 1}: {not_finite}; the last good "
+                f"checkpoint stays in {self.run.folder}; a smaller rate or outer_rate may help"
             )
         state.step(gradients)
         return report
@@ -203,23 +198,23 @@ class _Training:
         entry: dict[str, Any] = {
             "query_loss": report.mean_query_loss(),
             "conditioning_loss": report.mean_conditioning(),
-            "train_accuracy": training.mean().tolist(),
-            "validation_accuracy": validation.mean().tolist(),
             "validation_half_width": validation.half_width().tolist(),
-            # Stages 0..K-1, at the parameters before each step: what the loss constrains.
-            "train_condition_number": training.condition_number().tolist()[:-1],
-            "validation_condition_number": validation.condition_number().tolist()[:-1],
         }
+        for name, metric in METRICS.items():
+            # What belongs to the step that follows has stages 0..K-1: for κ, what the loss constrains.
+            stages = slice(0, -1 if metric.before_step else None)
+            for split, measured in (("train", training), ("validation", validation)):
+                entry[f"{split}_{name}"] = measured.mean(name)[stages].tolist()
         every = self.config.all_every
         if every and (self.state.update // self.config.validate_every) % every == 0:
             # `all` is costlier: on the tasks of one meta-batch of each kind.
             few = range(len(report.numbers))
-            for name, source, some in (
+            for split, source, some in (
                 ("train", self.training, report.numbers),
                 ("validation", self.validation, few),
             ):
-                of_all = self._measure(source, some, steps[:-1], subset="all")
-                entry[f"{name}_condition_number_all"] = of_all.condition_number().tolist()
+                of_all = self._measure(source, some, steps[:-1], subset="all", metrics=("condition_number",))
+                entry[f"{split}_condition_number_all"] = of_all.mean("condition_number").tolist()
         accuracy = entry["validation_accuracy"][-1]
         is_best = accuracy > self.state.best["accuracy"]
         if is_best:
@@ -237,19 +232,22 @@ class _Training:
         return validation
 
     def _measure(
-        self, source: Episodes, numbers: range, steps: range, subset: str | None = None
+        self,
+        source: Episodes,
+        numbers: range,
+        steps: range,
+        subset: str | None = None,
+        metrics: Sequence[str] | None = None,
     ) -> Measurement:
         constrained = self.config.subset if self.config.term is not None else "cls"
         mine = measure_tasks(
-            self.setup.model,
-            self.setup.method.rule,
-            self.state.params,
-            self.state.own,
-            (self.setup.task(source[number]) for number in self.team.share(numbers)),
+            self.meta,
+            (to_task(source[number], self.meta.device) for number in self.team.share(numbers)),
             steps=steps,
             subset=subset or constrained,
+            metrics=metrics,
         )
-        return mine.of_all(self.team, len(numbers))
+        return mine.gather(self.team, len(numbers))
 
     def _save_last(self) -> None:
         self.state.checkpoint(optimiser=True).save(self.run.checkpoint_path("last"))

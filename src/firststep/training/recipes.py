@@ -18,7 +18,7 @@ def glyphs() -> TrainConfig:
     """Glyphs on a laptop: what the shipped models were trained with.
 
     Both rates are larger than the paper's and the same with and without conditioning. The inner one (0.05
-    against 0.01) because the features of a 32-pixel picture are much smaller than those of an 84-pixel one.
+    against 0.01) because the features of a 32-pixel image are much smaller than those of an 84-pixel one.
     The outer one (0.003 against 0.001) because the training is short: on validation the conditioned model
     got in 100 updates to where 0.001 took it in 300. Both were chosen by validation accuracy.
     """

@@ -1,8 +1,9 @@
-"""A run is a folder: configuration, origin, metrics and checkpoints."""
+"""A run is a folder: configuration, provenance, metrics and checkpoints."""
 
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -10,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from firststep.data import Dataset
 from firststep.errors import FirststepError
 from firststep.training.checkpoint import Checkpoint, load_checkpoint
 from firststep.training.config import TrainConfig
-from firststep.utils.files import read_json, write_json, write_text
-from firststep.utils.provenance import provenance
+from firststep.training.provenance import collect_provenance
+from firststep.utils import read_json, try_lock, write_json, write_text
 
 BUILTIN = "builtin:"
 
@@ -74,7 +74,7 @@ class Run:
             raise FirststepError(f"{self.metrics_path} is damaged ({error})") from None
 
     def keep_metrics_until(self, update: int) -> None:
-        """Drop what was logged after the checkpoint that a run resumes from, a torn last line included."""
+        """Drop what was logged after the checkpoint that a run resumes from, and a torn last line."""
         if not self.metrics_path.is_file():
             return
         kept = []
@@ -104,7 +104,7 @@ class Run:
                 "config": config.to_json(),
                 "data_fingerprint": data.fingerprint,
                 "preprocessing": data.preprocessing.describe(),
-                **provenance(config.device),
+                **collect_provenance(config.device),
             },
         )
 
@@ -112,12 +112,12 @@ class Run:
         """Go on with another configuration from here."""
         write_json(self.record_path, {**self.record, "config": config.to_json()})
 
-    def lock(self) -> AcquireReturnProxy:
-        """Held while a process trains here; the system lets go of it when the process dies."""
-        try:
-            return FileLock(self.folder / ".lock").acquire(timeout=0)
-        except Timeout:
-            raise RunTaken(f"another process is training in {self.folder}") from None
+    def lock(self) -> AbstractContextManager[object]:
+        """Held while a process trains here; the system releases it when the process dies."""
+        lock = try_lock(self.folder / ".lock")
+        if lock is None:
+            raise RunTaken(f"another process is training in {self.folder}")
+        return lock
 
 
 def open_run(where: str | Path) -> Run:

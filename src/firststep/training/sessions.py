@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firststep.utils.files import read_json, write_json
-from firststep.utils.provenance import hardware
+from firststep.training.provenance import hardware
+from firststep.utils import read_json, write_json
 
 FILE = "sessions.json"
 
@@ -23,7 +23,7 @@ class TrainingTime:
     seconds: float
     sessions: int
     killed: int
-    """Sessions that ended without a word, whose time is not known."""
+    """Sessions that were killed: their time is not known."""
 
     def __str__(self) -> str:
         text = f"{self.seconds:.0f} s" if self.seconds < 600 else f"{self.seconds / 3600:.1f} h"
@@ -32,7 +32,7 @@ class TrainingTime:
 
 @contextmanager
 def timed(folder: Path, device: str) -> Iterator[None]:
-    """Notes that a session began, and at its end how long it was."""
+    """Record that a session began, and at its end how long it was."""
     path = folder / FILE
     before = _sessions(path)
     session: dict[str, Any] = {"machine": hardware(device), "seconds": None}
@@ -45,7 +45,7 @@ def timed(folder: Path, device: str) -> Iterator[None]:
 
 
 def training_time(folder: Path) -> TrainingTime | None:
-    """None for a run that kept no account."""
+    """None for a run without a record of its sessions."""
     sessions = _sessions(folder / FILE)
     if not sessions:
         return None

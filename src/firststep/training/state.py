@@ -7,48 +7,61 @@ from typing import Any
 
 import torch
 
+from firststep.errors import FirststepError
+from firststep.meta_learner import MetaLearner
 from firststep.network import Params
 from firststep.training.checkpoint import Checkpoint, check_fits
-from firststep.training.optimiser import optimiser_state, restore_optimiser
-from firststep.training.setup import Setup
 
 
-class State:
+class TrainingState:
     """The state after ``update`` meta-updates; the same on every rank."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.params, self.own = setup.initial()
-        self.named: Params = {f"params/{n}": v for n, v in self.params.items()} | {
-            f"own/{n}": v for n, v in self.own.items()
-        }
-        self.optimiser = torch.optim.Adam(list(self.named.values()), setup.config.outer_rate)
+    def __init__(self, meta: MetaLearner, outer_rate: float) -> None:
+        self.meta = meta
+        self.optimiser = torch.optim.Adam(self._parameters().values(), outer_rate)
         self.update = 0
         self.best: dict[str, Any] = {"accuracy": -1.0, "update": 0}
 
     def step(self, gradients: Params) -> None:
-        """One meta-update; gradients are named as in ``named``."""
-        for name, value in self.named.items():
-            value.grad = gradients[name]
+        """One meta-update; gradients by the names of the meta-learner's parameters."""
+        for name, parameter in self._parameters().items():
+            parameter.grad = gradients[name]
         self.optimiser.step()
         self.update += 1
 
     def checkpoint(self, *, optimiser: bool) -> Checkpoint:
-        """To go on from, or without the optimiser's state only to be used."""
+        """To continue from; without the optimiser's state only to be used."""
+        moments = {
+            f"{kind}/{name}": value
+            for name, parameter in self._parameters().items()
+            for kind, value in self.optimiser.state[parameter].items()
+        }
         return Checkpoint(
             update=self.update,
-            params=self.params,
-            own=self.own,
-            optimiser=optimiser_state(self.optimiser, self.named) if optimiser else {},
-            facts={"best": self.best},
+            model=self.meta.state_dict(),
+            optimiser=moments if optimiser else {},
+            best=self.best,
         )
 
     def restore(self, saved: Checkpoint, path: Path) -> None:
-        """Go back to a checkpoint, which was read from ``path``."""
-        check_fits(path, self.params, saved.params, "network")
-        check_fits(path, self.own, saved.own, "method")
-        for mine, theirs in ((self.params, saved.params), (self.own, saved.own)):
-            for name, value in mine.items():
-                value.copy_(theirs[name])
-        restore_optimiser(self.optimiser, self.named, saved.optimiser)
+        """Return to a checkpoint, which was read from ``path``."""
+        check_fits(path, self.meta.state_dict(), saved.model)
+        self.meta.load_state_dict(saved.model)
+        for name, parameter in self._parameters().items():
+            moments = {
+                key.split("/", 1)[0]: value
+                for key, value in saved.optimiser.items()
+                if key.split("/", 1)[1] == name
+            }
+            if not moments:
+                raise FirststepError(f"{path} lacks the optimiser's state for {name}")
+            # Adam counts its steps on the CPU, whatever device the parameters are on.
+            self.optimiser.state[parameter] = {
+                kind: value.cpu() if kind == "step" else value.to(parameter.device)
+                for kind, value in moments.items()
+            }
         self.update = saved.update
-        self.best = saved.facts["best"]
+        self.best = saved.best
+
+    def _parameters(self) -> dict[str, torch.nn.Parameter]:
+        return {name: value for name, value in self.meta.named_parameters() if value.requires_grad}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from firststep.errors import FirststepError, unknown
-from firststep.training.config import CHOICES, TrainConfig
+from firststep.training.config import TrainConfig, choices
 
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -47,8 +47,9 @@ def _value(field: str, text: str, kind: Any) -> Any:
         if text.lower() == "none":
             return None
         kind = next(each for each in typing.get_args(kind) if each is not types.NoneType)
-    if field in CHOICES and text not in CHOICES[field]:
-        raise unknown(field, text, CHOICES[field])
+    allowed = choices()
+    if field in allowed and text not in allowed[field]:
+        raise unknown(field, text, allowed[field])
     try:
         return TRUTH[text.lower()] if kind is bool else kind(text)
     except (ValueError, KeyError):

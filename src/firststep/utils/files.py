@@ -1,4 +1,4 @@
-"""Writing files so that a crash, a kill or a full disk never leaves a half-written or lost one."""
+"""Atomic writes: a crash, a kill or a full disk never leaves a half-written or lost file."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from types import FrameType
 
 
 class StopRequest:
-    """Whether somebody asked to stop."""
+    """True once a signal has asked to stop."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None

@@ -44,7 +44,7 @@ def _class_name(character: str) -> str:
 
 
 @dataclass(frozen=True)
-class GlyphPictures:
+class GlyphImages:
     """The samples of one class: drawn when asked for, from the seed and the class alone."""
 
     class_name: str
@@ -66,7 +66,7 @@ def glyph_source(seed: int) -> Source:
     return Source(
         layout=f"drawn from the DejaVu fonts of matplotlib, seed {seed}",
         splits={
-            split: {name: GlyphPictures(name, forms, seed) for name, forms in classes.items()}
+            split: {name: GlyphImages(name, forms, seed) for name, forms in classes.items()}
             for split, classes in glyph_classes().items()
         },
         parallel=False,

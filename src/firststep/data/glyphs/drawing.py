@@ -28,10 +28,10 @@ class Variation:
     squeeze: float = 0.12
     """width against height, as a factor's logarithm, either way"""
     smallest: float = 0.56
-    """the longer side of the character, as a part of the picture's"""
+    """the longer side of the character, as a part of the image's"""
     largest: float = 0.82
     shift: float = 0.075
-    """part of the picture's side, either way"""
+    """part of the image's side, either way"""
     thinnest: int = -1
     """change of every stroke's edge, in subpixels"""
     boldest: int = 2

@@ -1,4 +1,4 @@
-"""From contours to pixels with integer arithmetic alone: the same picture on every machine."""
+"""From contours to pixels with integer arithmetic alone: the same image on every machine."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def thicken(ink: np.ndarray, steps: int) -> np.ndarray:
 
 
 def shrink(ink: np.ndarray) -> np.ndarray:
-    """Subpixels to a uint8 picture: 0 is paper, 255 is full ink."""
+    """Subpixels to a uint8 image: 0 is paper, 255 is full ink."""
     covered = ink.view(np.uint8)
     for _ in range(2):  # sum groups of rows, then of columns; slices are far quicker than .sum() here
         covered = np.add.reduce([covered[offset::SUBPIXELS] for offset in range(SUBPIXELS)], dtype=np.uint8).T

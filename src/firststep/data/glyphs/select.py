@@ -14,6 +14,7 @@ import numpy as np
 
 from firststep.data.glyphs.drawing import upright
 from firststep.data.glyphs.outlines import FACES, has_character, outline
+from firststep.utils.files import write_text
 
 SCRIPTS = {
     # Latin, Greek and Cyrillic share shapes; Lisu, Coptic and Old Italic are built from theirs.
@@ -62,16 +63,16 @@ def unmatched_ink(letters: list[str]) -> np.ndarray:
             for i, letter in enumerate(letters)
             if has_character(letter, face) and len(outline(letter, face).points)
         ]
-        pictures = np.stack([upright(letters[i], face, SIDE, SIZE) for i in present])
-        dark = (pictures >= 170).reshape(len(present), -1).astype(np.float32)
-        near = _spread(pictures >= 85).reshape(len(present), -1).astype(np.float32)
+        images = np.stack([upright(letters[i], face, SIDE, SIZE) for i in present])
+        dark = (images >= 170).reshape(len(present), -1).astype(np.float32)
+        near = _spread(images >= 85).reshape(len(present), -1).astype(np.float32)
         apart = dark.sum(axis=1)[:, None] - dark @ near.T
         unmatched[number][np.ix_(present, present)] = np.maximum(apart, apart.T)
     return unmatched
 
 
 def _spread(ink: np.ndarray) -> np.ndarray:
-    """Ink and its eight neighbours, for pictures [n, side, side]."""
+    """Ink and its eight neighbours, for images [n, side, side]."""
     padded = np.pad(ink, ((0, 0), (1, 1), (1, 1)))
     rows = padded[:, 1:-1] | padded[:, :-2] | padded[:, 2:]
     spread: np.ndarray = rows[:, :, 1:-1] | rows[:, :, :-2] | rows[:, :, 2:]
@@ -95,7 +96,7 @@ def choose() -> dict[str, list[dict[str, list[int]]]]:
             distances[nearest] <= SAME and split_of[letters[classes[nearest][0]]] == split_of[letters[letter]]
         ):
             classes[nearest].append(letter)
-        # else: left out, for it would be a riddle within a split or a leak between two
+        # else: left out; within a split it could not be told apart, between two splits it would be a leak
     catalogue: dict[str, list[dict[str, list[int]]]] = {split: [] for split in SCRIPTS}
     earlier: list[int] = []
     for members in classes:
@@ -124,7 +125,7 @@ def write(path: Path) -> None:
     for split, classes in (catalogue := choose()).items():
         rows = [" " + json.dumps(forms, ensure_ascii=True) for forms in classes]
         lines += [f'"{split}": [', ",\n".join(rows), "]" if split == list(catalogue)[-1] else "],"]
-    path.write_text("\n".join([*lines, "}"]) + "\n", encoding="ascii")
+    write_text(path, "\n".join([*lines, "}"]) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from firststep.data.layouts.classes import by_official_split, holds_classes, read_classes
-from firststep.data.layouts.labelled import load_dictionary, read_labelled, rows_of_labels
+from firststep.data.layouts.class_folders import by_official_split, holds_classes, read_classes
+from firststep.data.layouts.labelled_arrays import load_dictionary, read_labelled, rows_of_labels
 from firststep.data.layouts.layout import Layout, all_or_none, split_folders
-from firststep.data.official import official
-from firststep.data.pickled import as_array, as_text
-from firststep.data.pictures import ArrayPictures, Pictures
-from firststep.data.source import SPLITS, Source, collect
+from firststep.data.official_splits import OfficialSplits
+from firststep.data.source import SPLITS, ArrayImages, ClassImages, Source, collect
+from firststep.data.unpickle import as_array, as_text
 from firststep.errors import FirststepError
 
 
-def layouts(name: str, prefix: str) -> tuple[Layout, ...]:
+def layouts(official: Callable[[], OfficialSplits], prefix: str) -> tuple[Layout, ...]:
     """The layouts of one of the two datasets; ``prefix`` begins its pickles' names."""
-    facts = official(name)
-    assert facts is not None
-    classes = facts.classes
+    classes = official().classes
     known = frozenset(name for names in classes.values() for name in names)
 
     def split_pickles(root: Path) -> list[Path]:
@@ -64,7 +62,7 @@ def layouts(name: str, prefix: str) -> tuple[Layout, ...]:
 
 
 def _arranged(
-    found: tuple[list[tuple[str, Pictures]], list[str]], classes: dict[str, list[str]], layout: str
+    found: tuple[list[tuple[str, ClassImages]], list[str]], classes: dict[str, list[str]], layout: str
 ) -> Source:
     pairs, odd = found
     splits, extra = by_official_split(pairs, classes)
@@ -72,7 +70,7 @@ def _arranged(
     return Source(layout, {s: collect(c) for s, c in splits.items()}, odd=tuple(odd), notes=tuple(notes))
 
 
-def _original(root: Path) -> tuple[list[tuple[str, Pictures]], list[str]]:
+def _original(root: Path) -> tuple[list[tuple[str, ClassImages]], list[str]]:
     """Krizhevsky's pickles: rows of 3072 bytes, red plane first; train's 500 and test's 100 merged."""
     names = [as_text(n) for n in load_dictionary(root / "meta", "fine_label_names")["fine_label_names"]]
     arrays, labels = [], []
@@ -85,13 +83,13 @@ def _original(root: Path) -> tuple[list[tuple[str, Pictures]], list[str]]:
             )
         if len(rows) != len(content["fine_labels"]):
             raise FirststepError(
-                f"{root / half}: {len(rows)} pictures but {len(content['fine_labels'])} labels"
+                f"{root / half}: {len(rows)} images but {len(content['fine_labels'])} labels"
             )
         arrays.append(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
         labels += list(content["fine_labels"])
-    # 60,000 pictures of 3 KB: the only source that is small enough to be joined in memory.
-    pictures = np.concatenate(arrays)
+    # 60,000 images of 3 KB: the only source that is small enough to be joined in memory.
+    images = np.concatenate(arrays)
     by_label = rows_of_labels(labels, root / "train")
     if by_label and max(by_label) >= len(names):
         raise FirststepError(f"{root / 'meta'} names {len(names)} classes, but label {max(by_label)} is used")
-    return [(names[i], ArrayPictures(pictures, rows, "cifar-100-python")) for i, rows in by_label.items()], []
+    return [(names[i], ArrayImages(images, rows, "cifar-100-python")) for i, rows in by_label.items()], []

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from firststep.data.layouts.classes import read_classes
+from firststep.data.layouts.class_folders import read_classes
 from firststep.data.layouts.layout import Layout, split_folders, subfolders
-from firststep.data.official import cub_split
-from firststep.data.pictures import Pictures
-from firststep.data.source import SPLITS, Source, collect
+from firststep.data.official_splits import cub_split
+from firststep.data.source import SPLITS, ClassImages, Source, collect
 
 CLASS = re.compile(r"(\d{3})\..+")
 
@@ -28,12 +27,12 @@ def _train_and_test(root: Path) -> list[Path]:
 
 def _read(folders: list[Path], layout: str) -> Source:
     pairs, odd = read_classes(folders)
-    splits: dict[str, list[tuple[str, Pictures]]] = {split: [] for split in SPLITS}
+    splits: dict[str, list[tuple[str, ClassImages]]] = {split: [] for split in SPLITS}
     extra = []
-    for name, pictures in pairs:
+    for name, images in pairs:
         number = CLASS.fullmatch(name)
         if number and 1 <= int(number[1]) <= 200:
-            splits[cub_split(int(number[1]))].append((name, pictures))
+            splits[cub_split(int(number[1]))].append((name, images))
         else:
             extra.append(name)
     notes = [f"not bird classes, left out: {', '.join(sorted(extra))}"] if extra else []

@@ -13,21 +13,27 @@ from firststep.errors import FirststepError
 DEPTH = 2
 """How many folders below the given path are searched for a dataset."""
 
-PICTURE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
 
 @dataclass(frozen=True)
 class Layout:
+    """One form of a dataset on disk; any two functions of a folder will do."""
+
     what: str
     """one line, for people: the files or folders looked for"""
     parts: Callable[[Path], Sequence[Path]]
     """the files and folders under a root that make up the dataset; none if it is not this layout"""
     read: Callable[[Path], Source]
+    """the dataset under that root"""
 
 
 @dataclass(frozen=True)
 class Located:
-    layout: Layout
+    """Where a dataset was found."""
+
+    layout: Layout | None
+    """None where it is still packed: the parts are archives"""
     root: Path
     parts: tuple[Path, ...]
 
@@ -72,13 +78,13 @@ def files_below(folder: Path) -> Iterator[Path]:
                 yield Path(here, name)
 
 
-def pictures_and_rest(folder: Path) -> tuple[list[str], list[str]]:
-    """The picture files below a folder, and the files that are none."""
-    pictures: list[str] = []
+def images_and_rest(folder: Path) -> tuple[list[str], list[str]]:
+    """The image files below a folder, and the files that are none."""
+    images: list[str] = []
     rest: list[str] = []
     for file in files_below(folder):
-        (pictures if file.suffix.lower() in PICTURE_ENDINGS else rest).append(str(file))
-    return pictures, rest
+        (images if file.suffix.lower() in IMAGE_ENDINGS else rest).append(str(file))
+    return images, rest
 
 
 def existing(*paths: Path) -> list[Path]:

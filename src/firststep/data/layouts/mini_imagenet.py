@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from firststep.data.layouts.classes import holds_classes, read_classes
-from firststep.data.layouts.labelled import check_pictures, load_dictionary, read_labelled
+from firststep.data import official_splits
+from firststep.data.layouts.class_folders import holds_classes, read_classes
+from firststep.data.layouts.labelled_arrays import check_images, load_dictionary, read_labelled
 from firststep.data.layouts.layout import Layout, all_or_none, split_folders
-from firststep.data.official import official
-from firststep.data.pickled import as_array, as_text
-from firststep.data.pictures import ArrayPictures, FilePictures, Pictures
-from firststep.data.source import SPLITS, Source, collect
+from firststep.data.source import SPLITS, ArrayImages, ClassImages, FileImages, Source, collect
+from firststep.data.unpickle import as_array, as_text
 from firststep.errors import FirststepError
 
 CATEGORY_SPLIT = {
@@ -29,18 +28,18 @@ def _cache_files(root: Path) -> dict[str, Path]:
 
 
 def _read_cache(root: Path) -> Source:
-    """image_data is the array of all pictures, class_dict the numbers of each class's."""
+    """image_data is the array of all images, class_dict the numbers of each class's."""
     splits = {}
     for split, path in _cache_files(root).items():
         content = load_dictionary(path, "image_data", "class_dict")
         array = as_array(content["image_data"], path)
-        check_pictures(array, len(array), path)
-        pairs: list[tuple[str, Pictures]] = []
+        check_images(array, len(array), path)
+        pairs: list[tuple[str, ClassImages]] = []
         for name, numbers in content["class_dict"].items():
             rows = [int(number) for number in as_array(numbers, path)]
             if rows and not 0 <= min(rows) <= max(rows) < len(array):
-                raise FirststepError(f"{path}: class {as_text(name)} has picture {max(rows)} of {len(array)}")
-            pairs.append((as_text(name), ArrayPictures(array, rows, str(path))))
+                raise FirststepError(f"{path}: class {as_text(name)} has image {max(rows)} of {len(array)}")
+            pairs.append((as_text(name), ArrayImages(array, rows, str(path))))
         splits[split] = collect(pairs)
     return Source("mini-imagenet-cache-*.pkl, one a split", splits)
 
@@ -69,19 +68,19 @@ def _read_csv(root: Path) -> Source:
             if not {"filename", "label"} <= set(rows.fieldnames or ()):
                 raise FirststepError(f"{path}: the first line must name the columns filename,label")
             for row in rows:
-                picture = root / "images" / row["filename"]
-                if picture.parent != root / "images" or ".." in row["filename"]:
+                image = root / "images" / row["filename"]
+                if image.parent != root / "images" or ".." in row["filename"]:
                     raise FirststepError(f"{path}: {row['filename']!r} is not a file name")
-                if not picture.is_file():
+                if not image.is_file():
                     missing.append(row["filename"])
                     continue
                 listed.add(row["filename"])
-                files.setdefault(row["label"], []).append(str(picture))
+                files.setdefault(row["label"], []).append(str(image))
         if missing:
             notes.append(
                 f"{path.name} lists {len(missing)} files that images/ does not have, first {missing[0]}"
             )
-        splits[split] = collect([(name, FilePictures(sorted(paths))) for name, paths in files.items()])
+        splits[split] = collect([(name, FileImages(sorted(paths))) for name, paths in files.items()])
     odd = [str(p) for p in sorted((root / "images").iterdir()) if p.name not in listed and p.name[0] != "."]
     return Source(
         "flat images/ with train.csv, val.csv, test.csv", splits, odd=tuple(odd), notes=tuple(notes)
@@ -89,9 +88,7 @@ def _read_csv(root: Path) -> Source:
 
 
 def _folder_parts(root: Path) -> list[Path]:
-    facts = official("mini-imagenet")
-    assert facts is not None
-    known = frozenset(name for names in facts.classes.values() for name in names)
+    known = frozenset(name for names in official_splits.mini_imagenet().classes.values() for name in names)
     folders = split_folders(root)
     if len(folders) < len(SPLITS):
         return []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from firststep.data.layouts.classes import by_official_split
-from firststep.data.layouts.layout import Layout, all_or_none, pictures_and_rest, subfolders
-from firststep.data.official import official
-from firststep.data.pictures import FilePictures, Pictures
-from firststep.data.source import Source, collect
+from firststep.data import official_splits
+from firststep.data.layouts.class_folders import by_official_split
+from firststep.data.layouts.layout import Layout, all_or_none, images_and_rest, subfolders
+from firststep.data.source import ClassImages, FileImages, Source, collect
 
 HALVES = ("images_background", "images_evaluation")
 
@@ -19,17 +17,15 @@ def _parts(root: Path) -> list[Path]:
 
 
 def _read(root: Path) -> Source:
-    pairs: list[tuple[str, Pictures]] = []
+    pairs: list[tuple[str, ClassImages]] = []
     odd: list[str] = []
     for half in HALVES:
         for alphabet in subfolders(root / half):
             for character in subfolders(alphabet):
-                pictures, rest = pictures_and_rest(character)
-                pairs.append((f"{alphabet.name}/{character.name}", FilePictures(pictures)))
+                images, rest = images_and_rest(character)
+                pairs.append((f"{alphabet.name}/{character.name}", FileImages(images)))
                 odd += rest
-    facts = official("omniglot")
-    assert facts is not None
-    splits, extra = by_official_split(pairs, facts.classes)
+    splits, extra = by_official_split(pairs, official_splits.omniglot().classes)
     notes = [f"not in the official split, left out: {', '.join(extra)}"] if extra else []
     return Source(
         "unpacked images_background/ and images_evaluation/",
@@ -37,20 +33,6 @@ def _read(root: Path) -> Source:
         odd=tuple(odd),
         notes=tuple(notes),
     )
-
-
-def with_rotations(source: Source) -> Source:
-    """Every character turned by a quarter, a half and three quarters as classes of their own."""
-    splits: dict[str, dict[str, Pictures]] = {}
-    for split, classes in source.splits.items():
-        turned: dict[str, Pictures] = {}
-        for name, pictures in classes.items():
-            assert isinstance(pictures, FilePictures)
-            turned[name] = pictures
-            for turns in (1, 2, 3):
-                turned[f"{name}@{90 * turns}"] = replace(pictures, turned=turns)
-        splits[split] = turned
-    return replace(source, splits=splits)
 
 
 LAYOUTS = (Layout("images_background/ and images_evaluation/ (or their .zip)", _parts, _read),)

@@ -1,4 +1,4 @@
-"""tieredImageNet: PNG pickles, npz arrays, or folders of ImageNet. 779,165 pictures: never all in memory."""
+"""tieredImageNet: PNG pickles, npz arrays, or folders of ImageNet. 779,165 images: never all in memory."""
 
 from __future__ import annotations
 
@@ -8,25 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from firststep.data.layouts.classes import by_official_split, holds_classes, read_classes
-from firststep.data.layouts.labelled import check_pictures, load_dictionary, rows_of_labels
+from firststep.data import official_splits
+from firststep.data.layouts.class_folders import by_official_split, holds_classes, read_classes
+from firststep.data.layouts.labelled_arrays import check_images, load_dictionary, rows_of_labels
 from firststep.data.layouts.layout import Layout, all_or_none, split_folders
-from firststep.data.official import official
-from firststep.data.pickled import as_array, as_text
-from firststep.data.pictures import ArrayPictures, EncodedPictures, Pictures
-from firststep.data.source import SPLITS, Source, collect
-from firststep.data.unpickle import load_pickle
+from firststep.data.source import SPLITS, ArrayImages, ClassImages, EncodedImages, Source, collect
+from firststep.data.unpickle import as_array, as_text, load_pickle
 from firststep.errors import FirststepError
 
 
 def _known() -> dict[str, list[str]]:
-    facts = official("tiered-imagenet")
-    assert facts is not None
-    return facts.classes
+    return official_splits.tiered_imagenet().classes
 
 
 def _labels(path: Path) -> tuple[dict[str, list[int]], bool]:
-    """{class: numbers of its pictures}, and whether the classes have their wnids as names."""
+    """{class: numbers of its images}, and whether the classes have their wnids as names."""
     content = load_dictionary(path, "label_specific")
     rows = rows_of_labels(content["label_specific"], path)
     split = path.name.split("_")[0]
@@ -40,7 +36,7 @@ def _labels(path: Path) -> tuple[dict[str, list[int]], bool]:
     return {names[i] if names else f"{split} label {i:03d}": numbers for i, numbers in rows.items()}, named
 
 
-def _source(layout: str, splits: dict[str, dict[str, Pictures]], named: bool) -> Source:
+def _source(layout: str, splits: dict[str, dict[str, ClassImages]], named: bool) -> Source:
     notes = () if named else ("the files give no wnids, so class names cannot be checked, only their count",)
     return Source(layout, splits, notes=notes, named=named)
 
@@ -51,13 +47,13 @@ def _read_png_pickles(root: Path) -> Source:
         path = root / f"{split}_images_png.pkl"
         items = load_pickle(path)
         if not isinstance(items, list):
-            raise FirststepError(f"{path}: expected a list of PNG pictures, found {type(items).__name__}")
+            raise FirststepError(f"{path}: expected a list of PNG images, found {type(items).__name__}")
         classes, named = _labels(root / f"{split}_labels.pkl")
         labels = sum(map(len, classes.values()))
         if labels != len(items):
-            raise FirststepError(f"{path}: {len(items)} pictures but {labels} labels")
+            raise FirststepError(f"{path}: {len(items)} images but {labels} labels")
         splits[split] = collect(
-            [(name, EncodedPictures(items, rows, str(path))) for name, rows in classes.items()]
+            [(name, EncodedImages(items, rows, str(path))) for name, rows in classes.items()]
         )
         all_named &= named
     return _source("*_images_png.pkl and *_labels.pkl", splits, all_named)
@@ -68,10 +64,10 @@ def _read_npz(root: Path) -> Source:
     for split in SPLITS:
         path = root / f"{split}_images.npz"
         classes, named = _labels(root / f"{split}_labels.pkl")
-        images = check_pictures(_array_in_npz(path, "images"), sum(map(len, classes.values())), path)
+        images = check_images(_array_in_npz(path, "images"), sum(map(len, classes.values())), path)
         # OpenCV made these arrays, so blue comes first.
         splits[split] = collect(
-            [(name, ArrayPictures(images, rows, str(path), True)) for name, rows in classes.items()]
+            [(name, ArrayImages(images, rows, str(path), True)) for name, rows in classes.items()]
         )
         all_named &= named
     return _source("*_images.npz and *_labels.pkl", splits, all_named)
@@ -96,7 +92,7 @@ def _array_in_npz(path: Path, name: str) -> np.ndarray:
                 shape, fortran, dtype = header(file)
                 header_length = file.tell()
         if dtype.hasobject:
-            raise FirststepError(f"{path}: {name} holds objects, not pictures")
+            raise FirststepError(f"{path}: {name} holds objects, not images")
         with open(path, "rb") as file:
             # The local header repeats the member's name and may have another extra field than the directory.
             file.seek(member.header_offset + 26)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from firststep.paper.experiment import Experiment, Row, nothing_published, protocol, within
-from firststep.rules import METHODS
+from firststep.methods import METHODS
+from firststep.paper.experiment import Experiment, Row, protocol, within
 
 
 def rivals_glyphs() -> Experiment:
@@ -23,7 +23,6 @@ def rivals_glyphs() -> Experiment:
         name="rivals-glyphs",
         title="The rivals on glyphs, 5-way 1-shot, Conv4",
         rows=tuple(rows),
-        paper=nothing_published(),
         shows_parameters=True,
         note="Every method with the same budget and episodes; ModGrad with its authors' own inner rate.",
     )

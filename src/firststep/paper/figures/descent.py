@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from firststep.paper.figures.styles import BLUE, VERMILION
+from firststep.plotting import BLUE, VERMILION
 
 STEPS = 5
 ANGLE = np.deg2rad(25)  # of the valley, so that neither axis is special
@@ -24,7 +24,7 @@ def best_rate(hessian: np.ndarray) -> float:
 
 
 def descend(hessian: np.ndarray, steps: int = STEPS) -> np.ndarray:
-    """The points x(0) … x(steps) of x ← x - η A x, from a start that lies alike in every valley."""
+    """The points x(0) … x(steps) of x ← x - η A x, from the same start relative to every valley."""
     rotation = np.array([[np.cos(ANGLE), -np.sin(ANGLE)], [np.sin(ANGLE), np.cos(ANGLE)]])
     points = [rotation @ np.array(START)]
     for _ in range(steps):

@@ -9,12 +9,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from firststep.paper.figures.canvas import finish, in_style, page, say_nothing
+from firststep.paper.figures.curves import Curve, Scenario, curves, depth, in_order
 from firststep.paper.figures.descent import best_rate, draw_descent, valley
-from firststep.paper.figures.frames import curves
-from firststep.paper.figures.look import finish, in_print, page, say_nothing
 from firststep.paper.figures.panels import METHOD_NAMES, NO_RESULTS, label
-from firststep.paper.figures.records import Curve, Setting, depth, in_order
-from firststep.paper.figures.styles import line_style
+from firststep.plotting import line_style
 
 HIGH, LOW = 10.0, 2.0
 STEPS = (1, 2)
@@ -29,14 +28,14 @@ PLACES = {
 """Where each series begins in the column of a network."""
 
 
-@in_print
+@in_style
 def figure1(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
     """Left the two descents; right accuracies after one and two steps, a panel for each dataset and task."""
     found = [curve for curve in curves(accuracies) if _is_default(curve)]
     # Networks stand side by side within a panel, so they are no part of what a panel shows.
-    settings = in_order(curve.setting._replace(backbone="") for curve in found)
-    columns = 1 if len(settings) < 2 else 2
-    rows = max(1, -(-len(settings) // columns))
+    scenarios = in_order(curve.scenario._replace(backbone="") for curve in found)
+    columns = 1 if len(scenarios) < 2 else 2
+    rows = max(1, -(-len(scenarios) // columns))
     figure = page(max(3.9, 2.0 * rows))
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[1, 2.3])[0]
     high, low, *unused = left.subplots(max(rows, 2), 1)
@@ -44,13 +43,13 @@ def figure1(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
     draw_descent(low, LOW, is_good=True)
     grid = right.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     gaps = []
-    for axes, setting in zip(grid, settings, strict=False):
-        own = [curve for curve in found if curve.setting._replace(backbone="") == setting]
-        gaps += _first_steps(axes, own, setting)
-        axes.set(title=str(setting), ylabel="test accuracy (%)", xlabel="network (step 1, then step 2)")
-    if settings:
+    for axes, scenario in zip(grid, scenarios, strict=False):
+        own = [curve for curve in found if curve.scenario._replace(backbone="") == scenario]
+        gaps += _first_steps(axes, own, scenario)
+        axes.set(title=str(scenario), ylabel="test accuracy (%)", xlabel="network (step 1, then step 2)")
+    if scenarios:
         grid[0].set_ylim(bottom=0)
-        unused += list(grid[len(settings) :])
+        unused += list(grid[len(scenarios) :])
     else:
         say_nothing(grid[0])
         grid[0].set(ylabel="test accuracy (%)", xlabel="network (step 1, then step 2)")
@@ -67,32 +66,34 @@ def _is_default(curve: Curve) -> bool:
     return curve.method == "maml" or (curve.method == "conditioned" and curve.subset in ("", "cls"))
 
 
-def _first_steps(axes: Axes, found: Sequence[Curve], setting: Setting) -> list[str]:
+def _first_steps(axes: Axes, found: Sequence[Curve], scenario: Scenario) -> list[str]:
     """A short line from step 1 to step 2 for every network, method and source; says what is missing."""
-    networks = sorted({curve.setting.backbone for curve in found}, key=lambda name: (depth(name), name))
-    gaps = [] if any(curve.is_ours for curve in found) else [f"{setting} (not tested here)"]
+    networks = sorted({curve.scenario.backbone for curve in found}, key=depth)
+    gaps = [] if any(curve.is_ours for curve in found) else [f"{scenario} (not tested here)"]
     for position, network in enumerate(networks):
         for (method, source), place in PLACES.items():
             at = position + place + np.array([0, STRIDE])
-            own = [c for c in found if (c.setting.backbone, c.method, c.source) == (network, method, source)]
+            own = [c for c in found if (c.scenario.backbone, c.method, c.source) == (network, method, source)]
             for curve in own:
                 values, widths = np.array([curve.at(step) for step in STEPS]).T
-                style = line_style(method, curve.is_ours) | {"linestyle": "-" if curve.is_ours else ":"}
-                text = label(method, curve, curve.setting)
+                style = line_style(method, hollow=not curve.is_ours)
+                style["linestyle"] = "-" if curve.is_ours else ":"
+                text = label(method, curve, curve.scenario)
                 axes.errorbar(at, values, widths, label=text, elinewidth=0.8, **style)
             there = {step for curve in own for step in curve.present}
             absent = [index for index, step in enumerate(STEPS) if step not in there]
             if source == "ours" and absent and any(curve.is_ours for curve in found):
                 _cross(axes, at[absent])
                 after = " and ".join(str(STEPS[index]) for index in absent)
-                where = setting._replace(backbone=network)
+                where = scenario._replace(backbone=network)
                 gaps.append(f"{METHOD_NAMES[method]} on {where} after step {after}")
-    axes.set_xticks(range(len(networks)), [name.replace("Net", "Net\n") for name in networks])
+    titles = [scenario._replace(backbone=name).network.replace("Net", "Net\n") for name in networks]
+    axes.set_xticks(range(len(networks)), titles)
     axes.set_xlim(-0.5, len(networks) - 0.5)
     axes.grid(visible=False, axis="x")
-    if setting.ways:
+    if scenario.ways:
         axes.axhline(
-            100 / setting.ways, label="chance", color="#555555", linewidth=0.8, linestyle=(0, (1, 2))
+            100 / scenario.ways, label="chance", color="#555555", linewidth=0.8, linestyle=(0, (1, 2))
         )
     return gaps
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from firststep.paper.figures.frames import curves, logs
+from firststep.paper.figures.canvas import finish, in_style, nothing, page
+from firststep.paper.figures.curves import curves, logs
 from firststep.paper.figures.lines import during_training, over_steps
-from firststep.paper.figures.look import finish, in_print, nothing, page
 from firststep.paper.figures.panels import missing, missing_logs, panels, subset_names
 
 
-@in_print
+@in_style
 def figure3(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """For each setting: accuracies here and in the paper; condition number of the subset and of all."""
+    """For each scenario: accuracies here and in the paper; condition number of the subset and of all."""
     shown = panels(curves(accuracies), logs(histories))
     if not shown:
         return nothing(scale, note)
@@ -29,7 +29,7 @@ def figure3(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
         for place, who, own in (("ours", "run here", ours), ("paper", "paper", paper)):
             if place in axes:
                 over_steps(axes[place], own, subset_names(own), subset_names(own))
-                axes[place].set_title(f"{who}: {own[0].setting if own else panel.setting}")
+                axes[place].set_title(f"{who}: {own[0].scenario if own else panel.scenario}")
         names = subset_names(panel.logs)
         for place, quantity, of in (
             ("subset", "condition_number", "the constrained parameters"),

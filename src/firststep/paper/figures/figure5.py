@@ -8,43 +8,43 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from firststep.paper.figures.frames import curves
-from firststep.paper.figures.labels import place_labels
-from firststep.paper.figures.look import (
+from firststep.paper.figures.canvas import (
     SMALL,
     count,
     finish,
-    in_print,
+    in_style,
     log_axis,
     nothing,
     page,
     say_nothing,
 )
+from firststep.paper.figures.curves import Curve, curves, in_order
+from firststep.paper.figures.labels import place_labels
 from firststep.paper.figures.panels import METHOD_NAMES, label
-from firststep.paper.figures.records import Curve, in_order
-from firststep.paper.figures.styles import line_style
+from firststep.plotting import line_style
 
 HORIZON = 5
 
 
-@in_print
+@in_style
 def figure5(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
     """A panel for each dataset and task; the labels name the networks."""
     found = sorted(curves(accuracies), key=lambda curve: not curve.is_ours)
-    settings = in_order(curve.setting._replace(backbone="") for curve in found)
-    if not settings:
+    scenarios = in_order(curve.scenario._replace(backbone="") for curve in found)
+    if not scenarios:
         return nothing(scale, note)
-    figure = page(3.4 * len(settings))
+    figure = page(3.4 * len(scenarios))
     gaps: list[str] = []
     drawn = []
-    for axes, setting in zip(figure.subplots(len(settings), 1, squeeze=False)[:, 0], settings, strict=True):
-        own = [curve for curve in found if curve.setting._replace(backbone="") == setting]
+    grid = figure.subplots(len(scenarios), 1, squeeze=False)[:, 0]
+    for axes, scenario in zip(grid, scenarios, strict=True):
+        own = [curve for curve in found if curve.scenario._replace(backbone="") == scenario]
         taken = {step for curve in own for step in curve.present}
         step = HORIZON if HORIZON in taken or not taken else max(taken)
         there = [curve for curve in own if step in curve.present and curve.parameters > 0]
         gaps += [_gap(curve, step) for curve in own if curve not in there]
         _points(axes, there, [curve.method for curve in found], step)
-        axes.set_title(str(setting))
+        axes.set_title(str(scenario))
         drawn.append((axes, there, step))
     finish(figure, scale, note, gaps)
     for axes, there, step in drawn:
@@ -57,8 +57,9 @@ def figure5(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
 def _points(axes: Axes, found: Sequence[Curve], methods: Sequence[str], step: int) -> None:
     for curve in found:
         accuracy, width = curve.at(step)
-        style = line_style(curve.method, curve.is_ours, methods) | {"linestyle": "none", "markersize": 5.5}
-        text = label(curve.method, curve, curve.setting)
+        style = line_style(curve.method, methods, hollow=not curve.is_ours)
+        style |= {"linestyle": "none", "markersize": 5.5}
+        text = label(curve.method, curve, curve.scenario)
         axes.errorbar(curve.parameters, accuracy, width, label=text, elinewidth=0.7, **style)
     axes.set(xlabel="parameters in all (log scale)", ylabel=f"test accuracy after {step} steps (%)")
     axes.margins(0.12, 0.15)
@@ -69,7 +70,8 @@ def _points(axes: Axes, found: Sequence[Curve], methods: Sequence[str], step: in
 
 
 def _network(curve: Curve) -> str:
-    return f"{curve.setting.backbone}-{curve.filters}" if curve.filters else curve.setting.backbone
+    network = curve.scenario.network
+    return f"{network}-{curve.filters}" if curve.filters else network
 
 
 def _gap(curve: Curve, step: int) -> str:

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from firststep.evaluation.figures import step_axis
-from firststep.paper.figures.look import log_axis, plain_number, say_nothing
-from firststep.paper.figures.records import Curve, Log
-from firststep.paper.figures.styles import line_style
+from firststep.paper.figures.canvas import log_axis, plain_number, say_nothing
+from firststep.paper.figures.curves import Curve, Log
+from firststep.plotting import line_style, step_axis
 
 MANY = 200
 """A line of more numbers than this is too restless to be read."""
@@ -25,7 +24,7 @@ def over_steps(axes: Axes, curves: Sequence[Curve], names: Sequence[str], labels
     for name, text, curve in zip(names, labels, curves, strict=True):
         if not curve.present:
             continue
-        style = line_style(name, curve.is_ours, names)
+        style = line_style(name, names, hollow=not curve.is_ours)
         if curve.is_ours:
             axes.plot(curve.steps, curve.accuracy, label=text, **style)
             low, high = curve.accuracy - curve.ci95, curve.accuracy + curve.ci95
@@ -54,7 +53,7 @@ def during_training(
 ) -> None:
     """One quantity at one step or stage along the meta-training; condition numbers on a log axis."""
     for position, (name, text, log) in enumerate(zip(names, labels, logs, strict=True)):
-        training_line(axes, log.line(split, quantity, index), text, line_style(name, True, names), position)
+        training_line(axes, log.line(split, quantity, index), text, line_style(name, names), position)
     is_accuracy = quantity == "accuracy"
     axes.set(ylabel=f"{split} accuracy (%)" if is_accuracy else "condition number κ")
     if axes.lines and not is_accuracy:

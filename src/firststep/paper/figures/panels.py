@@ -1,4 +1,4 @@
-"""Which curves share a panel: those of one setting, and the paper's numbers beside them."""
+"""Which curves share a panel: those of one scenario, and the paper's numbers beside them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from firststep.paper.figures.records import Curve, Log, Setting, in_order
+from firststep.paper.figures.curves import Curve, Log, Scenario, in_order
 
 Named = Callable[[Sequence[Curve | Log]], list[str]]
 """What tells the curves or logs of a panel apart."""
@@ -16,37 +16,37 @@ METHOD_NAMES = {"maml": "MAML", "conditioned": "conditioned"}
 
 @dataclass(frozen=True)
 class Panel:
-    """Everything there is to draw of one setting."""
+    """Everything there is to draw of one scenario."""
 
-    setting: Setting
+    scenario: Scenario
     curves: list[Curve]
     """Ours, and the paper's beside them."""
     logs: list[Log]
 
 
 def panels(curves: Sequence[Curve], logs: Sequence[Log] = ()) -> list[Panel]:
-    """A panel for every setting that was run here; the paper's other settings get one of their own."""
+    """A panel for every scenario that was run here; the paper's other scenarios get one of their own."""
     paper = [curve for curve in curves if not curve.is_ours]
-    printed = {curve.setting for curve in paper}
-    here = in_order([c.setting for c in curves if c.is_ours] + [log.setting for log in logs])
-    beside = {setting: _beside(setting, printed) for setting in here}
+    printed = {curve.scenario for curve in paper}
+    here = in_order([c.scenario for c in curves if c.is_ours] + [log.scenario for log in logs])
+    beside = {scenario: _beside(scenario, printed) for scenario in here}
     found = []
-    for setting in [*here, *in_order(s for s in (c.setting for c in paper) if s not in beside.values())]:
-        own = [curve for curve in curves if curve.is_ours and curve.setting == setting]
-        theirs = [curve for curve in paper if curve.setting == beside.get(setting, setting)]
-        found.append(Panel(setting, own + theirs, [log for log in logs if log.setting == setting]))
+    for scenario in [*here, *in_order(s for s in (c.scenario for c in paper) if s not in beside.values())]:
+        own = [curve for curve in curves if curve.is_ours and curve.scenario == scenario]
+        theirs = [curve for curve in paper if curve.scenario == beside.get(scenario, scenario)]
+        found.append(Panel(scenario, own + theirs, [log for log in logs if log.scenario == scenario]))
     return found
 
 
-def _beside(setting: Setting, printed: set[Setting]) -> Setting | None:
-    """The paper's setting to compare with: the same one, or else the only one with the same task.
+def _beside(scenario: Scenario, printed: set[Scenario]) -> Scenario | None:
+    """The paper's scenario to compare with: the same one, or else the only one with the same task.
 
     Where several would do, none is chosen: they would crowd a panel and none of them is the like of ours.
     """
-    agreements: list[Callable[[Setting], bool]] = [
-        lambda other: other == setting,
-        lambda other: other[1:] == setting[1:],
-        lambda other: other[2:] == setting[2:],
+    agreements: list[Callable[[Scenario], bool]] = [
+        lambda other: other == scenario,
+        lambda other: other[1:] == scenario[1:],
+        lambda other: other[2:] == scenario[2:],
     ]
     for agrees in agreements:
         found = [other for other in printed if agrees(other)]
@@ -70,10 +70,10 @@ def subset_names(items: Sequence[Curve | Log]) -> list[str]:
     return ["none" if item.method == "maml" else item.subset or "cls" for item in items]
 
 
-def label(name: str, item: Curve | Log, setting: Setting) -> str:
-    """As the legend says it: whose number it is, and of what unless the panel's setting says so."""
+def label(name: str, item: Curve | Log, scenario: Scenario) -> str:
+    """As the legend says it: whose number it is, and of what unless the panel's scenario says so."""
     who = "run here" if isinstance(item, Log) or item.is_ours else "paper"
-    of = "" if item.setting[:2] == setting[:2] else f": {item.setting.dataset}, {item.setting.backbone}"
+    of = "" if item.scenario[:2] == scenario[:2] else f": {item.scenario.dataset}, {item.scenario.network}"
     return f"{METHOD_NAMES.get(name, name)} ({who}{of})"
 
 
@@ -89,10 +89,10 @@ def missing(shown: Sequence[Panel], named: Named) -> list[str]:
         for name, curve in zip(named(ours), ours, strict=True):
             there[name] |= curve.present
         if not any(there.values()):
-            gaps.append(f"{panel.setting} (not tested here)")
+            gaps.append(f"{panel.scenario} (not tested here)")
             continue
         for name, present in there.items():
-            what = f"{METHOD_NAMES.get(name, name)} on {panel.setting}"
+            what = f"{METHOD_NAMES.get(name, name)} on {panel.scenario}"
             if not present:
                 gaps.append(what)
             elif steps - present:
@@ -103,7 +103,7 @@ def missing(shown: Sequence[Panel], named: Named) -> list[str]:
 def missing_logs(shown: Sequence[Panel], named: Named) -> list[str]:
     """Models that have accuracies but no log of their training."""
     return [
-        f"training log of {METHOD_NAMES.get(name, name)} on {panel.setting}"
+        f"training log of {METHOD_NAMES.get(name, name)} on {panel.scenario}"
         for panel in shown
         for name in dict.fromkeys(named([curve for curve in panel.curves if curve.is_ours]))
         if name not in named(panel.logs)

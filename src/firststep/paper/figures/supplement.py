@@ -10,26 +10,25 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from firststep.evaluation.figures import MARKERS
-from firststep.paper.figures.frames import curves, logs
+from firststep.paper.figures.canvas import finish, in_style, nothing, page, say_nothing
+from firststep.paper.figures.curves import Log, curves, logs
 from firststep.paper.figures.lines import during_training, training_line
-from firststep.paper.figures.look import finish, in_print, nothing, page, say_nothing
 from firststep.paper.figures.panels import label, method_names, missing_logs, panels, subset_names
-from firststep.paper.figures.records import Log
+from firststep.plotting import MARKERS
 
 COLUMNS = {"steps": 3, "stages": 5, "subsets": 4}
 Part = tuple[float, Callable[[SubFigure], None]]
 """Height in inches, and what draws it."""
 
 
-@in_print
+@in_style
 def supplement(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """For each setting: accuracy of every step, κ of every stage on both splits, subsets where there are."""
+    """For each scenario: accuracy of every step, κ of every stage on both splits, subsets where there are."""
     shown = panels(curves(accuracies), logs(histories))
     parts: list[Part] = []
     for panel in shown:
         default = [log for log in panel.logs if log.method != "conditioned" or log.subset in ("", "cls")]
-        title = str(panel.setting)
+        title = str(panel.scenario)
         parts += [_steps(title, default), _stages(title, default)] if default else []
         parts += [_subsets(title, panel.logs)] if len(set(subset_names(panel.logs))) > 2 else []
     if not parts:
@@ -45,7 +44,7 @@ def supplement(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, no
 
 def _names(found: Sequence[Log]) -> tuple[list[str], list[str]]:
     names = method_names(found)
-    return names, [label(name, log, log.setting) for name, log in zip(names, found, strict=True)]
+    return names, [label(name, log, log.scenario) for name, log in zip(names, found, strict=True)]
 
 
 def _steps(title: str, found: Sequence[Log]) -> Part:

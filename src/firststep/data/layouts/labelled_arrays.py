@@ -1,0 +1,65 @@
+"""Pickles of one image array and a list of labels, which CIFAR-FS, FC100 and miniImageNet share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firststep.data.source import ArrayImages, ClassImages, Source, collect
+from firststep.data.unpickle import as_array, as_text, load_pickle, with_text_keys
+from firststep.errors import FirststepError
+
+
+def load_dictionary(path: Path, *needed: str) -> dict[str, Any]:
+    content = with_text_keys(load_pickle(path), path)
+    for key in needed:
+        if key not in content:
+            raise FirststepError(f"{path} has no {key!r}; it has {', '.join(sorted(content)) or 'nothing'}")
+    return content
+
+
+def rows_of_labels(labels: Any, path: Path) -> dict[int, list[int]]:
+    """{label: numbers of its images}."""
+    numbers = as_array(labels, path).ravel()
+    if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
+        raise FirststepError(f"{path}: labels are {numbers.dtype}, not whole numbers")
+    order = np.argsort(numbers, kind="stable")
+    found, starts = np.unique(numbers[order], return_index=True)
+    return {int(label): rows.tolist() for label, rows in zip(found, np.split(order, starts[1:]), strict=True)}
+
+
+def check_images(array: np.ndarray, count: int, path: Path) -> np.ndarray:
+    """Images must be uint8 [N, H, W, 3], one for each label."""
+    if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] not in (1, 3):
+        raise FirststepError(f"{path}: images are {array.dtype} {array.shape}, expected uint8 [N, H, W, 3]")
+    if len(array) != count:
+        raise FirststepError(f"{path}: {len(array)} images but {count} labels")
+    return array
+
+
+def read_labelled(files: dict[str, Path], layout: str) -> Source:
+    """{split: pickle with data, labels and perhaps catname2label}."""
+    splits: dict[str, dict[str, ClassImages]] = {}
+    named = True
+    for split, path in files.items():
+        content = load_dictionary(path, "data", "labels")
+        rows = rows_of_labels(content["labels"], path)
+        images = check_images(as_array(content["data"], path), sum(map(len, rows.values())), path)
+        names = content.get("catname2label")
+        if isinstance(names, dict):
+            name_of = {int(label): as_text(name) for name, label in names.items()}
+        else:
+            name_of, named = {}, False
+        splits[split] = collect(
+            [
+                (
+                    name_of.get(label, f"{split} label {label:03d}"),
+                    ArrayImages(images, numbers, str(path)),
+                )
+                for label, numbers in rows.items()
+            ]
+        )
+    notes = () if named else ("the files number the classes, so names cannot be checked, only their count",)
+    return Source(layout, splits, notes=notes, named=named)

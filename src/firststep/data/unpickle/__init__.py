@@ -1,0 +1,13 @@
+"""Reading untrusted pickles: numpy arrays and plain containers, nothing else, and never all in memory."""
+
+from firststep.data.unpickle.machine import load_pickle
+from firststep.data.unpickle.values import (
+    ArrayInFile,
+    EncodedBytes,
+    as_array,
+    as_bytes,
+    as_text,
+    with_text_keys,
+)
+
+__all__ = ["ArrayInFile", "EncodedBytes", "as_array", "as_bytes", "as_text", "load_pickle", "with_text_keys"]

@@ -1,0 +1,241 @@
+"""The stack machine that reads pickles of data.
+
+A pickle is a program, and Python's unpickler runs whatever it names. This machine knows only the opcodes
+that data needs, looks names up in a fixed table and imports nothing. Long byte strings stay in the file and
+are read on demand, so a pickle of twelve gigabytes needs little memory; numpy arrays become memory maps
+into the pickle itself.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from firststep.data.unpickle.names import ALLOWED, CALLS, AllowedName, Unfinished, make_array
+from firststep.data.unpickle.values import BytesInFile, as_text
+from firststep.errors import FirststepError
+
+LONG = 256
+"""Byte strings of at least this length are left in the file."""
+
+
+_NOT_DATA = (struct.error, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
+"""Raised where the bytes are not a pickle, or one that ends early."""
+
+
+def load_pickle(path: Path) -> Any:
+    """The content of a data pickle; ``FirststepError`` if it holds anything but data."""
+    try:
+        with open(path, "rb") as file:
+            return _Machine(file, str(path)).run()
+    except _NOT_DATA as error:
+        raise FirststepError(f"{path} is not a complete pickle of arrays and lists ({error})") from None
+
+
+class _Machine:
+    """The part of the pickle protocol that data needs."""
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self.file, self.path = file, path
+        self.size = os.fstat(file.fileno()).st_size
+        self.stack: list[Any] = []
+        self.below: list[list[Any]] = []
+        self.memo: dict[int, Any] = {}
+
+    def run(self) -> Any:
+        while True:
+            opcode = self.file.read(1)
+            if not opcode:
+                raise EOFError("it ends early")
+            if opcode == pickle.STOP:
+                return _finished(self.stack.pop())
+            action = _ACTIONS.get(opcode)
+            if action is None:
+                raise FirststepError(
+                    f"{self.path}: pickle opcode {opcode!r} is refused: data does not need it"
+                )
+            action(self)
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self.read(struct.calcsize(form)))[0]
+
+    def read(self, length: int) -> bytes:
+        data = self.file.read(length)
+        if len(data) != length:
+            raise EOFError("it ends early")
+        return data
+
+    def line(self) -> str:
+        return self.file.readline().rstrip(b"\n").decode("ascii")
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def string(self, form: str, text: bool = False) -> None:
+        length = self.number(form)
+        if self.file.tell() + length > self.size:
+            raise EOFError("it ends early")
+        if length >= LONG:
+            left_in_file = BytesInFile(self.path, self.file.tell(), length, text)
+            self.file.seek(length, 1)
+            self.push(left_in_file)
+        else:
+            data = self.read(length)
+            self.push(data.decode("utf-8", "surrogatepass") if text else data)
+
+    def to_mark(self) -> list[Any]:
+        items, self.stack = self.stack, self.below.pop()
+        return [_finished(item) for item in items]
+
+    def mark(self) -> None:
+        self.below.append(self.stack)
+        self.stack = []
+
+    def pop(self) -> Any:
+        return _finished(self.stack.pop())
+
+    def name(self, module: str, attribute: str) -> None:
+        alias = ALLOWED.get(f"{module} {attribute}")
+        if alias is None:
+            raise FirststepError(
+                f"{self.path}: this pickle wants to use {module}.{attribute}, which is not data; "
+                "refused, nothing was run"
+            )
+        self.push(AllowedName(alias))
+
+    def reduce(self) -> None:
+        arguments, function = self.pop(), self.stack.pop()
+        if not isinstance(function, AllowedName) or function not in CALLS:
+            raise FirststepError(f"{self.path}: this pickle calls something that is not data; refused")
+        try:
+            self.push(CALLS[function](*arguments))
+        except FirststepError as error:
+            raise FirststepError(f"{self.path}: {error}") from None
+
+    def build(self) -> None:
+        state, target = self.pop(), self.stack[-1]
+        if isinstance(target, np.dtype):
+            # (version, byte order, ...): the memo must see the ordered type too, so replace in place.
+            ordered = {"<": target.newbyteorder("<"), ">": target.newbyteorder(">")}
+            self.replace(target, ordered.get(as_text(state[1]), target))
+        elif isinstance(target, Unfinished):
+            _, shape, dtype, fortran, data = state
+            target.value = make_array(data, dtype, tuple(shape), bool(fortran))
+        else:
+            raise FirststepError(f"{self.path}: this pickle sets up an object that is not data; refused")
+
+    def replace(self, old: Any, new: Any) -> None:
+        self.stack[-1] = new
+        for place, value in self.memo.items():
+            if value is old:
+                self.memo[place] = new
+
+    def append(self) -> None:
+        item = self.pop()
+        self.stack[-1].append(item)
+
+    def appends(self) -> None:
+        items = self.to_mark()
+        self.stack[-1].extend(items)
+
+    def setitem(self) -> None:
+        value, key = self.pop(), self.pop()
+        self.stack[-1][key] = value
+
+    def setitems(self) -> None:
+        items = self.to_mark()
+        self.stack[-1].update(zip(items[::2], items[1::2], strict=True))
+
+    def additems(self) -> None:
+        items = self.to_mark()
+        self.stack[-1].update(items)
+
+    def tuple_of(self, count: int) -> None:
+        items = [_finished(item) for item in self.stack[len(self.stack) - count :]]
+        del self.stack[len(self.stack) - count :]
+        self.push(tuple(items))
+
+    def global_from_stack(self) -> None:
+        attribute, module = self.pop(), self.pop()
+        self.name(module, attribute)
+
+    def integer_line(self) -> None:
+        text = self.line().removesuffix("L")
+        self.push({"00": False, "01": True}.get(text, int(text)))
+
+    def remember(self, place: int) -> None:
+        self.memo[place] = self.stack[-1]
+
+
+def _finished(value: Any) -> Any:
+    return value.value if isinstance(value, Unfinished) and value.value is not None else value
+
+
+def _marked(kind: Callable[[list[Any]], Any]) -> Callable[[_Machine], None]:
+    def action(machine: _Machine) -> None:
+        machine.push(kind(machine.to_mark()))
+
+    return action
+
+
+_ACTIONS: dict[bytes, Callable[[_Machine], Any]] = {
+    pickle.PROTO: lambda m: m.read(1),
+    pickle.FRAME: lambda m: m.read(8),
+    pickle.MARK: _Machine.mark,
+    pickle.POP: lambda m: m.stack.pop() if m.stack else m.to_mark(),
+    pickle.POP_MARK: _Machine.to_mark,
+    pickle.NONE: lambda m: m.push(None),
+    pickle.NEWTRUE: lambda m: m.push(True),
+    pickle.NEWFALSE: lambda m: m.push(False),
+    pickle.INT: _Machine.integer_line,
+    pickle.LONG: _Machine.integer_line,
+    pickle.BININT: lambda m: m.push(m.number("<i")),
+    pickle.BININT1: lambda m: m.push(m.number("<B")),
+    pickle.BININT2: lambda m: m.push(m.number("<H")),
+    pickle.LONG1: lambda m: m.push(int.from_bytes(m.read(m.number("<B")), "little", signed=True)),
+    pickle.FLOAT: lambda m: m.push(float(m.line())),
+    pickle.BINFLOAT: lambda m: m.push(m.number(">d")),
+    pickle.SHORT_BINSTRING: lambda m: m.string("<B"),
+    pickle.BINSTRING: lambda m: m.string("<I"),
+    pickle.SHORT_BINBYTES: lambda m: m.string("<B"),
+    pickle.BINBYTES: lambda m: m.string("<I"),
+    pickle.BINBYTES8: lambda m: m.string("<Q"),
+    pickle.BYTEARRAY8: lambda m: m.string("<Q"),
+    pickle.SHORT_BINUNICODE: lambda m: m.string("<B", text=True),
+    pickle.BINUNICODE: lambda m: m.string("<I", text=True),
+    pickle.BINUNICODE8: lambda m: m.string("<Q", text=True),
+    pickle.EMPTY_TUPLE: lambda m: m.push(()),
+    pickle.TUPLE1: lambda m: m.tuple_of(1),
+    pickle.TUPLE2: lambda m: m.tuple_of(2),
+    pickle.TUPLE3: lambda m: m.tuple_of(3),
+    pickle.TUPLE: _marked(tuple),
+    pickle.EMPTY_LIST: lambda m: m.push([]),
+    pickle.LIST: _marked(list),
+    pickle.APPEND: _Machine.append,
+    pickle.APPENDS: _Machine.appends,
+    pickle.EMPTY_DICT: lambda m: m.push({}),
+    pickle.DICT: _marked(lambda items: dict(zip(items[::2], items[1::2], strict=True))),
+    pickle.SETITEM: _Machine.setitem,
+    pickle.SETITEMS: _Machine.setitems,
+    pickle.EMPTY_SET: lambda m: m.push(set()),
+    pickle.ADDITEMS: _Machine.additems,
+    pickle.FROZENSET: _marked(frozenset),
+    pickle.PUT: lambda m: m.remember(int(m.line())),
+    pickle.BINPUT: lambda m: m.remember(m.number("<B")),
+    pickle.LONG_BINPUT: lambda m: m.remember(m.number("<I")),
+    pickle.MEMOIZE: lambda m: m.remember(len(m.memo)),
+    pickle.GET: lambda m: m.push(m.memo[int(m.line())]),
+    pickle.BINGET: lambda m: m.push(m.memo[m.number("<B")]),
+    pickle.LONG_BINGET: lambda m: m.push(m.memo[m.number("<I")]),
+    pickle.GLOBAL: lambda m: m.name(m.line(), m.line()),
+    pickle.STACK_GLOBAL: _Machine.global_from_stack,
+    pickle.REDUCE: _Machine.reduce,
+    pickle.BUILD: _Machine.build,
+    pickle.READONLY_BUFFER: lambda m: None,
+}

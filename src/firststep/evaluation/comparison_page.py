@@ -1,0 +1,59 @@
+"""One self-contained HTML page about a comparison."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from firststep.evaluation.comparison import comparison_table, distinct_labels
+from firststep.evaluation.evaluation import Evaluation
+from firststep.evaluation.figures import Metrics, comparison_figure
+from firststep.plotting import embed_figure
+
+PAGE_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222;
+  max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
+th, td { padding: .35rem .7rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
+th.text, td.text { text-align: left; }
+.muted { color: #666; } img { max-width: 100%; }
+pre { background: #f6f6f6; padding: .8rem; white-space: pre-wrap; font-size: .8rem; }
+@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } pre { background: #222; }
+  th, td { border-color: #444; } .muted { color: #999; } img { background: #fff; } }
+"""
+
+
+def html_report(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], title: str) -> str:
+    """The page: accuracies and paired differences, figures, and how it was measured."""
+    settings = evaluations[0].settings
+    where = (
+        f"{settings['data']}, {settings['split']} split, {settings['ways']}-way {settings['shots']}-shot, "
+        f"{settings['queries']} queries a class, {settings['episodes']} episodes (seed {settings['seed']})"
+    )
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{html.escape(title)}</title><style>{PAGE_STYLE}</style></head><body>",
+        f"<h1>{html.escape(title)}</h1>",
+        f"<p>{html.escape(where)}. Accuracy in per cent with 95 % half-width.</p>",
+        '<div class="wide">' + comparison_table(list(evaluations)).to_html() + "</div>",
+    ]
+    if len(evaluations) > 1:
+        parts.append(
+            "<p>All models saw the same episodes, so differences are taken episode by episode; "
+            "bold where the 95 % interval leaves out zero.</p>"
+        )
+    parts += ["<h2>Figures</h2>", embed_figure(comparison_figure(evaluations, metrics))]
+    parts.append("<h2>How it was made</h2>")
+    for label, evaluation in zip(distinct_labels(list(evaluations)), evaluations, strict=True):
+        config = ", ".join(f"{name}={value}" for name, value in evaluation.provenance["config"].items())
+        versions = f"firststep {evaluation.provenance['firststep']}, torch {evaluation.provenance['torch']}"
+        parts.append(
+            f"<p><b>{html.escape(label)}</b>, run <code>{html.escape(evaluation.run)}</code>, meta-update "
+            f"{evaluation.provenance['update']}, {html.escape(versions)}</p><pre>{html.escape(config)}</pre>"
+        )
+    parts.append(f'<p class="muted">Data fingerprint {settings["data_fingerprint"]}.</p></body></html>')
+    return "\n".join(parts) + "\n"

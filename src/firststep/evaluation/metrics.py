@@ -1,0 +1,94 @@
+"""Per-step metrics: one function each, registered by name.
+
+Saving, loading, tables, reports, training logs and TensorBoard follow from the registry. To add a metric::
+
+    from firststep.evaluation import METRICS, AdaptationState, Metric
+
+    def support_loss(state: AdaptationState) -> Tensor:
+        return F.cross_entropy(state.support.logits, state.task.support_y)
+
+    METRICS.register("support_loss", Metric(title="support loss", compute=support_loss))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+from firststep.adaptation import gram_of
+from firststep.conditioning import log_condition_number
+from firststep.network import FunctionalModule, Output, Params
+from firststep.task import Task
+from firststep.utils.registry import Registry
+
+
+@dataclass
+class AdaptationState:
+    """A task after a number of inner steps: what a metric is computed from. Outputs are computed once."""
+
+    model: FunctionalModule
+    params: Params
+    """After the steps taken so far."""
+    task: Task
+    steps: int
+    subset: str
+    """Parameters whose Gram matrix is asked for."""
+
+    @cached_property
+    def query(self) -> Output:
+        return self.model(self.params, self.task.query_x)
+
+    @cached_property
+    def support(self) -> Output:
+        return self.model(self.params, self.task.support_x)
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """Of the support set, float64 [n, n]."""
+        support_x, support_y, _, _ = self.task
+        return gram_of(self.model, support_x, support_y, self.params, self.subset, output=self.support)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A number for each task and step."""
+
+    title: str
+    """For tables and axes."""
+    compute: Callable[[AdaptationState], Tensor]
+    """A scalar tensor; called without gradients."""
+    percent: bool = False
+    """Shown times 100."""
+    log10: bool = False
+    """``compute`` gives log10 of the metric, whose geometric mean over tasks is shown."""
+    before_step: bool = False
+    """It belongs to the step that follows, as the condition number does: logs leave out the last stage."""
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Over the tasks of [tasks, steps]."""
+        mean: np.ndarray = values.mean(0)
+        return np.power(10.0, mean) if self.log10 else mean
+
+
+METRICS: Registry[Metric] = Registry("metric")
+
+
+def accuracy(state: AdaptationState) -> Tensor:
+    """The share of query samples that are classified correctly."""
+    return (state.query.logits.argmax(-1) == state.task.query_y).double().mean()
+
+
+def log10_condition_number(state: AdaptationState) -> Tensor:
+    """log10(λ_max / λ_min) of the Gram matrix; it spreads over orders of magnitude."""
+    return log_condition_number(state.gram, check_finite=False)
+
+
+METRICS.register("accuracy", Metric(title="accuracy", compute=accuracy, percent=True))
+METRICS.register(
+    "condition_number",
+    Metric(title="condition number", compute=log10_condition_number, log10=True, before_step=True),
+)

@@ -1,0 +1,36 @@
+"""The functional layer: parameters are plain dicts of tensors that functions take and return."""
+
+from firststep.adaptation import (
+    Aux,
+    StepChoice,
+    Trajectory,
+    adapt,
+    choose_steps,
+    inner_step,
+    iterate_steps,
+    support_gram,
+)
+from firststep.metagradient import MetaGradient, MetaGradientResult, TaskReport, meta_gradient
+from firststep.network import FunctionalModule, Output, Params
+from firststep.task import Inputs, Task, as_task
+
+__all__ = [
+    "Aux",
+    "FunctionalModule",
+    "Inputs",
+    "MetaGradient",
+    "MetaGradientResult",
+    "Output",
+    "Params",
+    "StepChoice",
+    "Task",
+    "TaskReport",
+    "Trajectory",
+    "adapt",
+    "as_task",
+    "choose_steps",
+    "inner_step",
+    "iterate_steps",
+    "meta_gradient",
+    "support_gram",
+]

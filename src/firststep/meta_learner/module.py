@@ -1,0 +1,293 @@
+"""MetaLearner: a network and an update rule as one module whose loss is differentiated by ``backward()``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from firststep.adaptation import LONGEST_AUTO, StepChoice, adapt, choose_steps, iterate_steps, support_gram
+from firststep.conditioning import condition_number
+from firststep.meta_learner.outer_loss import outer_loss, stacked
+from firststep.metagradient import Conditioning, MetaGradient, TaskReport
+from firststep.network import FunctionalModule, Params
+from firststep.rules import Rule, maml, scaled
+from firststep.task import Inputs, Task, as_task
+
+_NETWORK, _RULE = "network.", "rule_params."
+
+
+class TaskGradient(NamedTuple):
+    """The outer loss of one task and its gradient."""
+
+    gradients: Params
+    """By the names of :meth:`MetaLearner.named_parameters`."""
+    loss: Tensor
+    report: TaskReport
+
+
+class MetaLearner(nn.Module):
+    """Meta-learns a network's initial parameters, and the parameters of the update rule if it has any.
+
+    ``meta(tasks)`` is the outer loss, the sum over tasks of the query loss after ``steps`` inner steps plus
+    the conditioning term. ``loss.backward()`` adds its exact gradient, second order included, to ``.grad`` of
+    all parameters::
+
+        meta = MetaLearner(network, maml(rate=0.05), steps=5, conditioning=Conditioning())
+        optimiser = torch.optim.Adam(meta.parameters(), 1e-3)
+        for tasks in loader:
+            optimiser.zero_grad()
+            meta(tasks).backward()
+            optimiser.step()
+        classifier = meta.adapt(images, labels)
+
+    The network that you pass is the one that is trained; there is no copy of its parameters. A forward pass
+    computes the gradient along with the loss, unless gradients are disabled (``torch.no_grad()``).
+
+    Args:
+        network: any module that ends in an ``nn.Linear``. It is used in its current mode, ``train()`` or
+            ``eval()``; its buffers, such as running statistics, are read but not updated. Parameters with
+            ``requires_grad=False`` stay fixed in both loops.
+        rule: the update rule of the inner loop; default :func:`firststep.maml`.
+        steps: inner steps K.
+        conditioning: the conditioning term; None for plain MAML.
+        reduction: ``"sum"`` over the tasks, as in the paper, or ``"mean"``.
+        classifier: path of the final linear layer, such as ``"fc"``; found by itself in most networks.
+        embedding: path of the last layer before it, for the parameter subset ``emb``.
+        embedding_norm: path of that layer's normalisation, for the subset ``ebn``.
+        engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big autograd graph.
+        compile: compile the inner step and its backward pass: a minute or so at the first call with a new
+            shape, faster from then on.
+        memory: bytes that inner steps may use to keep their results for the backward pass; see
+            :class:`firststep.functional.MetaGradient`.
+        streams: CUDA streams that the tasks of a batch are distributed over.
+        generator: source of the rule's initial parameters, where they are random.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        rule: Rule | None = None,
+        *,
+        steps: int = 5,
+        conditioning: Conditioning | None = None,
+        reduction: Literal["sum", "mean"] = "sum",
+        classifier: str | None = None,
+        embedding: str | None = None,
+        embedding_norm: str | None = None,
+        engine: str = "stepwise",
+        compile: bool = False,
+        memory: int | None = None,
+        streams: int = 1,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if reduction not in ("sum", "mean"):
+            raise ValueError(f"reduction must be 'sum' or 'mean', not {reduction!r}")
+        self.network = network
+        self.rule = maml() if rule is None else rule
+        self.steps = steps
+        self.conditioning = conditioning
+        self.reduction = reduction
+        self.functional = FunctionalModule(
+            network, classifier, embedding=embedding, embedding_norm=embedding_norm
+        )
+        initial = self.rule.init(self.functional, self._network_params(), generator)
+        # Names of a module's parameters cannot have dots; those of a rule are often paths of layers.
+        self.rule_params = nn.ParameterDict()
+        for name, value in initial.items():
+            self.rule_params[_escaped(name)] = nn.Parameter(value)
+        self._options: dict[str, Any] = {
+            "engine": engine,
+            "compile": compile,
+            "memory": memory,
+            "streams": streams,
+        }
+        self._engine: MetaGradient | None = None
+        self._meta_gradient()  # refuses wrong options now, not in the first update
+
+    def forward(
+        self,
+        tasks: Task | Iterable[Task | tuple[Any, ...]],
+        *,
+        query_weights: Sequence[float] | None = None,
+        return_report: bool = False,
+    ) -> Tensor | tuple[Tensor, TaskReport]:
+        """The outer loss of a batch of tasks, a scalar.
+
+        Args:
+            tasks: :class:`Task` or tuples ``(support_x, support_y, query_x, query_y)``, on the device of the
+                parameters. Inputs are a tensor, or a tuple (positional arguments of the network) or dict
+                (keyword arguments) of tensors.
+            query_weights: of the query losses after steps 1..K; default only the last step counts.
+            return_report: also return the report: query loss and accuracy [tasks], conditioning [tasks],
+                condition numbers and support losses [tasks, K] at the parameters before each step.
+        """
+        batch = _as_tasks(tasks)
+        params, rule_params = self._network_params(), self._rule_params()
+        engine = self._meta_gradient()
+        if torch.is_grad_enabled():
+            loss, report = outer_loss(
+                lambda theta, rule: engine(theta, rule, batch, query_weights=query_weights),
+                params,
+                rule_params,
+            )
+        else:
+            result = engine.loss(params, rule_params, batch, query_weights=query_weights)
+            dtype = next(iter(params.values())).dtype
+            loss, report = result.loss.to(dtype), stacked(result.tasks)
+        if self.reduction == "mean":
+            loss = loss / len(batch)
+        return (loss, report) if return_report else loss
+
+    def task_gradients(
+        self, tasks: Iterable[Task | tuple[Any, ...]], *, query_weights: Sequence[float] | None = None
+    ) -> list[TaskGradient]:
+        """The gradient of each task by itself, without touching ``.grad``: for sums of your own."""
+        results = self._meta_gradient().each(
+            self._network_params(), self._rule_params(), _as_tasks(tasks), query_weights=query_weights
+        )
+        return [
+            TaskGradient(
+                {_NETWORK + name: value for name, value in result.params.items()}
+                | {_RULE + _escaped(name): value for name, value in result.rule_params.items()},
+                result.loss,
+                result.tasks[0],
+            )
+            for result in results
+        ]
+
+    def adapt(self, x: Inputs, y: Tensor, *, steps: int | Literal["auto"] | None = None) -> nn.Module:
+        """A copy of the network, adapted to a labelled support set: ``classifier(x)`` gives logits.
+
+        Args:
+            x: inputs of the support set.
+            y: its labels, 0..classes-1.
+            steps: inner steps to take, also beyond the trained number; default the trained number;
+                ``"auto"`` chooses by cross-validation on the support set (:meth:`choose_steps`).
+        """
+        if steps == "auto":
+            steps = self.choose_steps(x, y).steps
+        params = self.adapted_params(x, y, steps=self.steps if steps is None else steps)
+        classifier = copy.deepcopy(self.network)
+        with torch.no_grad():
+            for name, value in classifier.named_parameters():
+                if name in params:
+                    value.copy_(params[name])
+        return classifier
+
+    def adapted_params(self, x: Inputs, y: Tensor, *, steps: int) -> Params:
+        """The network's parameters after that many inner steps on a support set, detached."""
+        return adapt(
+            self.functional,
+            self.rule,
+            x,
+            y,
+            steps=steps,
+            params=self._network_params(),
+            rule_params=self._rule_params(),
+        ).adapted
+
+    def iterate_steps(self, x: Inputs, y: Tensor) -> Iterator[Params]:
+        """The network's parameters after 0, 1, 2, ... inner steps on a support set, without end; detached."""
+        start = {name: value.detach() for name, value in self._network_params().items()}
+        yield start
+        for params, _ in iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y):
+            yield params
+
+    def choose_steps(self, x: Inputs, y: Tensor, *, longest: int = LONGEST_AUTO) -> StepChoice:
+        """The number of inner steps, at most ``longest``, with the lowest loss on held-out support samples.
+
+        Each fold holds out one sample of every class. Where a class has only one, nothing can be held out and
+        the trained number is taken.
+        """
+        return choose_steps(
+            self.functional,
+            self.rule,
+            self._network_params(),
+            self._rule_params(),
+            x,
+            y,
+            trained=self.steps,
+            longest=longest,
+        )
+
+    @torch.no_grad()
+    def condition_number(self, x: Inputs, y: Tensor, subset: str | Iterable[str] = "cls") -> Tensor:
+        """λ_max / λ_min of the Gauss-Newton matrix of a support set at the initial parameters.
+
+        Args:
+            x: inputs of the support set.
+            y: its labels.
+            subset: parameters: ``cls``, ``emb``, ``ebn``, ``body``, ``all``, a union such as ``cls+emb``, or
+                a list of name patterns.
+        """
+        return condition_number(
+            support_gram(self.functional, x, y, params=self._network_params(), subset=subset)
+        )
+
+    def scaled(self, multiplier: float) -> MetaLearner:
+        """This learner with inner steps ``multiplier`` times as long; it shares all parameters."""
+        if multiplier == 1:
+            return self
+        longer = copy.copy(self)
+        longer.rule = scaled(self.rule, multiplier)
+        longer._engine = None
+        return longer
+
+    @property
+    def num_classes(self) -> int:
+        """Outputs of the classifier."""
+        classifier = self.network.get_submodule(self.functional.classifier)
+        assert isinstance(classifier, nn.Linear)
+        return classifier.out_features
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.network.parameters()).device
+
+    def extra_repr(self) -> str:
+        return f"rule={self.rule.name}, steps={self.steps}, conditioning={self.conditioning}"
+
+    def _network_params(self) -> Params:
+        return self.functional.params()
+
+    def _rule_params(self) -> Params:
+        return {_unescaped(name): value for name, value in self.rule_params.items()}
+
+    def _meta_gradient(self) -> MetaGradient:
+        """Made anew after copying and unpickling: compiled functions cannot be copied."""
+        if self._engine is None:
+            self._engine = MetaGradient(
+                self.functional,
+                self.rule,
+                steps=self.steps,
+                conditioning=self.conditioning,
+                **self._options,
+            )
+        return self._engine
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_engine": None}
+
+
+def _as_tasks(tasks: Task | Iterable[Task | tuple[Any, ...]]) -> list[Task]:
+    if isinstance(tasks, Task):
+        return [tasks]
+    batch = [as_task(task) for task in tasks]
+    if not batch:
+        raise ValueError("tasks must not be empty")
+    return batch
+
+
+def _escaped(name: str) -> str:
+    if "/" in name:
+        raise ValueError(f"the rule's parameter {name!r} has a slash in its name; use dots")
+    return name.replace(".", "/")
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("/", ".")

@@ -1,0 +1,206 @@
+"""Compiled steps: the step, its pull-back and the query gradient, each one graph whatever K is.
+
+The step and its pull-back are traced together and cut in two: the pull-back starts from what the step
+computed. Where that was not saved, the step is run once more before it. The compiler stores its results on
+disk, so that a later process with the same shapes starts warm.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from firststep.metagradient.compiler.partition import partition
+from firststep.metagradient.compiler.rewrite import use_fast_kernels
+from firststep.metagradient.compiler.rows import Conditioned, conditioning_by_rows, reaches_deep
+from firststep.metagradient.compiler.torch_internals import TreeSpec, tree_unflatten
+from firststep.metagradient.compiler.trace import (
+    Function,
+    compile_graph,
+    flatten,
+    shape_key,
+    storage_bytes,
+    trace_graph,
+)
+from firststep.metagradient.eager import EagerSteps, QueryGradient, StepGradients, StepOutput, input_form
+from firststep.metagradient.objective import Conditioning
+from firststep.network import FunctionalModule, Params
+from firststep.rules import Rule
+from firststep.task import Inputs, map_inputs
+
+Built = TypeVar("Built")
+
+
+class _Pair(NamedTuple):
+    """A compiled step and its pull-back."""
+
+    step: Function
+    pull_back: Function
+    outputs: int
+    """How many tensors the step's result has; what is saved comes after them."""
+    structure: TreeSpec
+    """Of (StepOutput, StepGradients)."""
+    saved_bytes: int
+    rows: Callable[[Params, Inputs, Tensor, Tensor], Conditioned] | None
+    """Conditioning that is too deep to be a part of the pull-back."""
+
+
+class _Saved(NamedTuple):
+    pair: _Pair
+    support: tuple[Params, Inputs, Tensor]
+    inputs: list[Tensor]
+    values: list[Tensor]
+
+
+class CompiledSteps:
+    """As :class:`EagerSteps`, compiled at the first call with a new shape.
+
+    Not every network takes images with the channels last in memory (``view`` does not): if compiling fails
+    with them, it is tried with the usual order. If it fails again, one warning says why, and from then on
+    everything runs without the compiler.
+    """
+
+    def __init__(self, model: FunctionalModule, rule: Rule, conditioning: Conditioning | None) -> None:
+        self._eager = EagerSteps(model, rule, conditioning)
+        self._by_rows = conditioning if conditioning and reaches_deep(model, conditioning.subset) else None
+        self._traced = EagerSteps(model, rule, None if self._by_rows else conditioning, True)
+        self._pairs: dict[Any, _Pair] = {}
+        self._queries: dict[Any, tuple[Function, TreeSpec]] = {}
+        self._works = True
+        self._channels_last = True
+
+    def forward(
+        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, save: bool
+    ) -> tuple[StepOutput, Any]:
+        pair = self._pair(params, rule_params, x, y)
+        x = self._arranged(x)
+        if pair is None:
+            return self._eager.forward(params, rule_params, x, y, save)
+        inputs = flatten((params, rule_params, x, y))
+        with torch.no_grad():
+            results = pair.step(*inputs)
+        # The structure is that of both parts; the pull-back's leaves are not there yet.
+        blanks = [None] * (pair.structure.num_leaves - pair.outputs)
+        output, _ = tree_unflatten([*results[: pair.outputs], *blanks], pair.structure)
+        if not save:
+            return output, None
+        return output, _Saved(pair, (params, x, y), inputs, results[pair.outputs :])
+
+    def pull_back(self, saved: Any, cotangents: Params, weight: Tensor) -> StepGradients:
+        if not isinstance(saved, _Saved):
+            return self._eager.pull_back(saved, cotangents, weight)
+        with torch.no_grad():
+            # In the order that was compiled for; the query's gradients come channels last.
+            against = {name: value.contiguous() for name, value in cotangents.items()}
+            results = saved.pair.pull_back(*saved.inputs, *flatten((against, weight)), *saved.values)
+        blanks = [None] * saved.pair.outputs
+        gradients: StepGradients = tree_unflatten([*blanks, *results], saved.pair.structure)[1]
+        if saved.pair.rows is None:
+            return gradients
+        added = saved.pair.rows(*saved.support, weight)
+        both = {name: value + added.params[name] for name, value in gradients.params.items()}
+        return gradients._replace(params=both, stage_loss=added.stage_loss, gram=added.gram)
+
+    def query(self, params: Params, x: Inputs, y: Tensor) -> QueryGradient:
+        def build() -> tuple[Function, TreeSpec]:
+            arguments = (params, self._arranged(x), y)
+            graph, structure = trace_graph(self._eager.query, arguments)
+            use_fast_kernels(graph)
+            return compile_graph(graph, flatten(arguments)), structure
+
+        known = self._built(self._queries, shape_key((params, y, *input_form(x))), build)
+        x = self._arranged(x)
+        if known is None:
+            return self._eager.query(params, x, y)
+        compiled, structure = known
+        with torch.no_grad():
+            result: QueryGradient = tree_unflatten(compiled(*flatten((params, x, y))), structure)
+        return result
+
+    def saved_bytes(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
+        pair = self._pair(params, rule_params, x, y)
+        if pair is None:
+            return self._eager.saved_bytes(params, rule_params, x, y)
+        return pair.saved_bytes
+
+    def _arranged(self, x: Inputs) -> Inputs:
+        return map_inputs(to_channels_last if self._channels_last else torch.Tensor.contiguous, x)
+
+    def _pair(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> _Pair | None:
+        def build() -> _Pair:
+            return self._compile_pair(params, rule_params, self._arranged(x), y)
+
+        return self._built(self._pairs, shape_key((params, rule_params, y, *input_form(x))), build)
+
+    def _built(self, known: dict[Any, Built], key: Any, build: Callable[[], Built]) -> Built | None:
+        """What was built for inputs of these shapes, or is built now; None if that is not possible."""
+        while self._works and key not in known:
+            try:
+                known[key] = build()
+            except Exception as error:
+                if not self._channels_last:
+                    self._give_up(error)
+                self._channels_last = False
+        return known.get(key)
+
+    def _compile_pair(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> _Pair:
+        def both(
+            params: Params, rule_params: Params, x: Inputs, y: Tensor, cotangents: Params, weight: Tensor
+        ) -> tuple[StepOutput, StepGradients]:
+            output, saved = self._traced.forward(params, rule_params, x, y, save=True)
+            assert saved is not None
+            return output, self._traced.pull_back(saved, cotangents, weight)
+
+        weight = torch.zeros((), dtype=torch.float64, device=y.device)
+        # Tensors of their own: tracing tells inputs apart by identity.
+        cotangents = {
+            name: torch.zeros_like(value, memory_format=torch.contiguous_format)
+            for name, value in params.items()
+        }
+        arguments = (params, rule_params, x, y, cotangents, weight)
+        graph, structure = trace_graph(both, arguments)
+        use_fast_kernels(graph)
+        leaves = flatten(arguments)
+        outputs = len(flatten(tree_unflatten(list(range(structure.num_leaves)), structure)[0]))
+        inputs = len(flatten((params, rule_params, x, y)))
+        parts = partition(graph, inputs, outputs)
+        step = compile_graph(parts.forward, leaves[:inputs])
+        with torch.no_grad():
+            saved = step(*leaves[:inputs])[outputs:]
+        pull_back = compile_graph(parts.backward, [*leaves, *saved])
+        return _Pair(
+            step=step,
+            pull_back=pull_back,
+            outputs=outputs,
+            structure=structure,
+            saved_bytes=storage_bytes(saved),
+            rows=conditioning_by_rows(self._eager.model, self._by_rows, params, x, y)
+            if self._by_rows
+            else None,
+        )
+
+    def _give_up(self, error: Exception) -> None:
+        self._works = False
+        self._pairs.clear()
+        self._queries.clear()
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        warnings.warn(f"compiling failed, going on without ({reason})", RuntimeWarning, stacklevel=6)
+
+
+def to_channels_last(values: Tensor) -> Tensor:
+    """Images with all channels of a pixel side by side in memory, an order that layers then keep.
+
+    Convolutions need no reordering before and after, and operations channel by channel (batch norm, pooling)
+    use vector instructions along it. Other tensors stay as they are.
+    """
+    if values.dim() != 4:
+        return values
+    values = values.contiguous(memory_format=torch.channels_last)
+    if values.shape[1] == 1:
+        # One channel is both orders at once; its stride tells the layers which of them is meant.
+        values = values.as_strided(values.shape, (values[0].numel(), 1, values.shape[3], 1))
+    return values

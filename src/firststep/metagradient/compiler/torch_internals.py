@@ -1,0 +1,94 @@
+"""Every private or experimental part of PyTorch that firststep uses; nothing else imports one.
+
+The compiler needs what ``torch.compile`` is made of, because it does not see through
+``torch.autograd.grad(create_graph=True)``. These parts change without notice, so this is the one file to look
+at when PyTorch does. What is slow to import is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Graph, GraphModule
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+__all__ = [
+    "TESTED_TORCH",
+    "OpOverload",
+    "TreeSpec",
+    "compile_for",
+    "eliminate_common_subexpressions",
+    "force_stride_order",
+    "trace",
+    "tree_flatten",
+    "tree_unflatten",
+]
+
+TESTED_TORCH = ("2.6.0", "2.13.0")
+"""The lowest and the highest version that the tests were run with. With others compiling may fail: then the
+computation runs without a compiler and a warning says so."""
+
+
+def trace(function: Callable[..., Any], arguments: list[Any]) -> GraphModule:
+    """The tensor operations of a function, those of its backward passes included, as a graph.
+
+    It runs on shapes alone ("fake"): to compute it all without a compiler would take its time and its memory.
+    The network's buffers are not among the arguments.
+    """
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with _quiet(), torch.no_grad():
+        return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*arguments)
+
+
+def eliminate_common_subexpressions(graph: Graph) -> Graph:
+    from torch._functorch.compile_utils import fx_graph_cse
+
+    return fx_graph_cse(graph)
+
+
+def force_stride_order() -> Callable[..., Any]:
+    """The operator that makes the compiler write a tensor to memory, in a given order."""
+    from torch._inductor import inductor_prims
+
+    operator: Callable[..., Any] = inductor_prims.force_stride_order
+    return operator
+
+
+def compile_for(graph: GraphModule, arguments: list[Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """The graph compiled by inductor for arguments of these shapes.
+
+    By the compiler itself, for ``torch.compile`` would trace the graph a second time. Later processes find
+    its results on disk only if there is a record of symbolic shapes. That record stays empty: otherwise the
+    compiler would take every size for a symbol and spend minutes on algebra.
+    """
+    import torch._inductor
+    from torch._guards import TracingContext, tracing
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    shapes: list[Any] = [mode.from_tensor(argument, static_shapes=True) for argument in arguments]
+    with _quiet(), torch.no_grad(), tracing(TracingContext(mode)), _metrics():
+        compiled: Callable[..., Any] = torch._inductor.compile(graph, shapes, options=options)
+    return compiled
+
+
+def _metrics() -> AbstractContextManager[Any]:
+    """Torch 2.6 counts cache hits in a context that only its own front end opens, and fails without it."""
+    from torch._dynamo import utils
+
+    return nullcontext() if hasattr(utils, "CompileEventLogger") else utils.get_metrics_context()
+
+
+class _quiet(warnings.catch_warnings):
+    """Deprecation warnings from inside the compiler do not help the user."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        warnings.simplefilter("ignore")

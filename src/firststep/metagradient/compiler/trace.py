@@ -1,0 +1,77 @@
+"""Trace a pure function that takes derivatives inside as one flat graph of tensor operations, and compile it.
+
+``torch.compile`` does not see through ``torch.autograd.grad(create_graph=True)``. So a function is run once
+while every tensor operation, those of the backward passes included, is recorded; the result is a flat graph
+without autograd, which a compiler takes whole and :mod:`partition` can cut in two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from firststep.metagradient.compiler.materialize import materialize
+from firststep.metagradient.compiler.torch_internals import (
+    TreeSpec,
+    compile_for,
+    eliminate_common_subexpressions,
+    trace,
+    tree_flatten,
+    tree_unflatten,
+)
+
+Function = Callable[..., Any]
+
+# How much a result may read and still be computed anew at each of its readers instead of being written to
+# memory. Most of the reads here are of a few numbers per channel, which stay in the processor's cache.
+_OPTIONS = {"realize_reads_threshold": 16, "realize_opcount_threshold": 100}
+
+
+def flatten(values: Any) -> list[Any]:
+    """The leaves of nested dicts and tuples."""
+    return list(tree_flatten(values)[0])
+
+
+def trace_graph(function: Function, arguments: tuple[Any, ...]) -> tuple[GraphModule, TreeSpec]:
+    """A graph from the arguments' leaves to the result's, and how the result is built of its leaves."""
+    leaves, nested = tree_flatten(arguments)
+    structure: list[TreeSpec] = []
+
+    def flattened(*inputs: Tensor) -> list[Any]:
+        outputs, spec = tree_flatten(function(*tree_unflatten(list(inputs), nested)))
+        structure.append(spec)
+        return outputs
+
+    graph = trace(flattened, leaves)
+    # The Gram matrix of a subset passes the network a second time: what was traced twice is computed once.
+    for node in graph.graph.nodes:
+        if node.target is torch.ops.aten.detach.default:  # means nothing without autograd, and hides equals
+            node.replace_all_uses_with(node.args[0])
+    graph.graph = eliminate_common_subexpressions(graph.graph)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    return graph, structure[-1]
+
+
+def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
+    """The graph compiled for inputs like these, now: where a failure can still be handled."""
+    materialize(graph)
+    return compile_for(graph, leaves, _OPTIONS)
+
+
+def shape_key(arguments: tuple[Any, ...]) -> Any:
+    """What a traced graph is valid for, as a key."""
+    leaves, structure = tree_flatten(arguments)
+    return str(structure), tuple(
+        (leaf.shape, leaf.stride(), leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else leaf
+        for leaf in leaves
+    )
+
+
+def storage_bytes(tensors: list[Tensor]) -> int:
+    """The memory of these tensors; views of one storage count once."""
+    return sum({value.data_ptr(): value.untyped_storage().nbytes() for value in tensors}.values())

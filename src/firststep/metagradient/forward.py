@@ -1,0 +1,62 @@
+"""The outer loss of a task without its gradient: for evaluation."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from firststep.adaptation import Aux, iterate_steps
+from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.result import TaskReport, stage_condition_numbers
+from firststep.network import FunctionalModule, Params
+from firststep.rules import Rule
+from firststep.task import Task
+
+
+def task_report(
+    model: FunctionalModule,
+    rule: Rule,
+    conditioning: Conditioning | None,
+    params: Params,
+    rule_params: Params,
+    task: Task,
+    query_weights: tuple[float, ...],
+) -> TaskReport:
+    """The report of a task as the engines give it, in the memory of one inner step."""
+    steps = len(query_weights)
+    subset = conditioning.subset if conditioning else None
+    stages: list[Aux] = []
+    query_losses: list[tuple[float, Tensor]] = []
+    trajectory = iterate_steps(
+        model, rule, params, rule_params, task.support_x, task.support_y, subset=subset
+    )
+    with torch.no_grad():
+        for step, (theta, aux) in enumerate(islice(trajectory, steps), start=1):
+            stages.append(aux)
+            if query_weights[step - 1] or step == steps:
+                logits = model(theta, task.query_x).logits
+                query_losses.append((query_weights[step - 1], F.cross_entropy(logits, task.query_y)))
+        penalty = torch.zeros((), dtype=torch.float64, device=task.query_y.device)
+        if conditioning is not None:
+            weights = conditioning.weights(steps)
+            # From the last to the first, as the adjoint recursion adds them up: the same rounding.
+            for weight, aux in zip(reversed(weights), reversed(stages), strict=True):
+                assert aux.gram is not None
+                penalty = penalty + weight * conditioning.stage_loss(aux.gram)
+        weighted = [weight * loss for weight, loss in reversed(query_losses)]
+    return TaskReport(
+        query_loss=query_losses[-1][1],
+        query_accuracy=(logits.argmax(-1) == task.query_y).double().mean(),
+        weighted_query_loss=sum(weighted[1:], weighted[0]),
+        conditioning=penalty,
+        condition_numbers=stage_condition_numbers(
+            [aux.gram for aux in stages],
+            [aux.features for aux in stages],
+            [aux.logits for aux in stages],
+            task.support_y,
+        ),
+        support_losses=torch.stack([aux.loss for aux in stages]),
+    )

@@ -1,0 +1,37 @@
+"""How many parameters a method learns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import nn
+
+from firststep.methods.method import Method
+from firststep.network import FunctionalModule
+
+
+class ParameterCounts(NamedTuple):
+    backbone: int
+    """Of the network as it is without the method."""
+    added: int
+    """By the method: layers in the network, and the rule's parameters."""
+
+    @property
+    def total(self) -> int:
+        return self.backbone + self.added
+
+
+def count_parameters(method: Method, module: nn.Module) -> ParameterCounts:
+    """What ``method`` learns with this network, which must not be prepared for it yet.
+
+    The conditioning loss adds nothing to any of it.
+    """
+    backbone = _count(FunctionalModule(module))
+    model = FunctionalModule(method.prepare(module, None))
+    rule_params = method.rule.init(model, model.params())
+    total = _count(model) + sum(value.numel() for value in rule_params.values())
+    return ParameterCounts(backbone, total - backbone)
+
+
+def _count(model: FunctionalModule) -> int:
+    return sum(value.numel() for value in model.params().values())

@@ -1,0 +1,39 @@
+"""A meta-learning method: an update rule, and what it asks of the network and of the outer loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from firststep.rules import Rule
+
+Prepare = Callable[[nn.Module, torch.Generator | None], nn.Module]
+QueryWeights = Callable[[int, int, int], tuple[float, ...] | None]
+
+
+def unchanged(module: nn.Module, generator: torch.Generator | None = None) -> nn.Module:
+    """``prepare`` of a method that takes any network."""
+    return module
+
+
+def last_step_only(update: int, updates: int, steps: int) -> None:
+    """``query_weights`` of a method whose outer loss is the query loss after the last inner step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """What ``--method`` names."""
+
+    rule: Rule
+    prepare: Prepare = unchanged
+    """(backbone, source of initial values) → the network to learn with."""
+    query_weights: QueryWeights = last_step_only
+    """(meta-update from 0, meta-updates in all, inner steps K) → the weights of the query losses after steps
+    1..K that :class:`firststep.MetaGradient` takes; None where only the last counts."""
+
+    @property
+    def name(self) -> str:
+        return self.rule.name

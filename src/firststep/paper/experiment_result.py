@@ -1,0 +1,122 @@
+"""The result of an experiment: its numbers, and all that a reader needs to judge or repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from firststep.evaluation import Evaluation
+from firststep.paper.comparison_table import beside_paper, build_table
+from firststep.paper.experiment import Experiment
+from firststep.paper.measurements import MeasuredRow, accuracy_frame, history_frame, read_row
+from firststep.paper.settings import ExperimentSettings
+from firststep.training import Run, training_time
+from firststep.utils.table import Table
+
+NOTHING = "nothing has been run yet"
+PRIVATE = ("data_path", "cache")
+"""Settings that name folders of somebody's machine."""
+
+
+@dataclass(frozen=True)
+class ExperimentResult:
+    experiment: Experiment
+    settings: ExperimentSettings
+    accuracies: pd.DataFrame
+    """Ours and the paper's, tidy (:func:`firststep.paper.measurements.accuracy_frame`)."""
+    histories: pd.DataFrame
+    """What the runs logged while they trained."""
+    cells: pd.DataFrame
+    """Ours beside the paper's (:func:`firststep.paper.comparison_table.beside_paper`)."""
+    table: Table
+    facts: dict[str, str]
+    """How it was made: command, scale, data, seeds, code, hardware, time."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything of it was run here."""
+        return bool((self.accuracies["source"] == "ours").any()) or bool(len(self.histories))
+
+
+def collect_result(experiment: Experiment, settings: ExperimentSettings, runs: Path) -> ExperimentResult:
+    """What exists of an experiment in the folder of the runs."""
+    rows = settings.rows(experiment)
+    measured = [read_row(row, runs) for row in rows]
+    over = {row.label: row.over for row in (*experiment.rows, *rows) if row.over is not None}
+    accuracies = accuracy_frame(measured, experiment.paper, over)
+    cells = beside_paper(accuracies)
+    return ExperimentResult(
+        experiment,
+        settings,
+        accuracies,
+        history_frame(measured),
+        cells,
+        build_table(experiment, rows, cells),
+        _facts(experiment, settings, measured),
+    )
+
+
+def _facts(
+    experiment: Experiment, settings: ExperimentSettings, measured: Sequence[MeasuredRow]
+) -> dict[str, str]:
+    evaluations = [evaluation for each in measured for evaluation in each.evaluations]
+    runs = {each.run.folder: each.run for each in measured if each.run is not None}
+    records = [run.record for run in runs.values()]
+    tested = {each.row.label for each in measured if each.evaluations}
+    facts = {
+        "command": shlex.join(["firststep", "paper", "run", experiment.name, *settings.flags()]),
+        "scale": settings.scale.describe(),
+        "rows": f"{len(tested)} of {len(measured)} here have results",
+    }
+    if settings.substitution(experiment):
+        facts["data"] = settings.substitution(experiment)
+    if not records:
+        return facts | {"runs": NOTHING}
+    facts |= {
+        "data fingerprint": _distinct(f"{r['config']['data']} {r['data_fingerprint']}" for r in records),
+        "training seed": _distinct(r["config"]["seed"] for r in records)
+        + " (one training for each row: intervals are over test episodes, not over trainings)",
+        "test": _distinct(map(_test, evaluations)),
+        "code": _distinct(map(_code, records)),
+        "torch": _distinct(r["torch"] for r in records),
+        "hardware": _distinct(r["machine"] for r in records),
+        "training time": _times(list(runs.values())),
+        "settings": _common_settings([r["config"] for r in records]),
+    }
+    return facts
+
+
+def _distinct(values: Iterable[Any]) -> str:
+    return "; ".join(dict.fromkeys(map(str, values)))
+
+
+def _test(evaluation: Evaluation) -> str:
+    s = evaluation.settings
+    return f"{s['episodes']} {s['split']} episodes, seed {s['seed']}, {s['queries']} queries a class"
+
+
+def _code(record: dict[str, Any]) -> str:
+    commit = record.get("commit")
+    return f"firststep {record['firststep']}" + (f", commit {commit}" if commit else "")
+
+
+def _times(runs: Sequence[Run]) -> str:
+    times = {run.name: training_time(run.folder) for run in runs}
+    known = {name: time for name, time in times.items() if time is not None}
+    total = sum(time.seconds for time in known.values())
+    each = "; ".join(f"{name} {time}" for name, time in known.items())
+    return f"{total:.0f} s in all for {len(known)} of {len(runs)} runs: {each}"
+
+
+def _common_settings(configs: Sequence[dict[str, Any]]) -> str:
+    """What all runs have in common; the rows say the rest."""
+    names = [name for name in configs[0] if name not in PRIVATE]
+    common = {name: configs[0][name] for name in names if len({str(c.get(name)) for c in configs}) == 1}
+    rates = sorted({str(c["rate"]) for c in configs})
+    differing = [] if "rate" in common else [f"rate by the number of features: {', '.join(rates)}"]
+    return ", ".join([*(f"{name}={value}" for name, value in common.items()), *differing])

@@ -1,0 +1,160 @@
+"""The main paper: Tables 1 to 4 and Figures 1 to 3."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import itemgetter
+
+import pandas as pd
+
+from firststep.paper.experiment import (
+    Experiment,
+    Row,
+    beyond,
+    named_test,
+    protocol,
+    published_cells,
+    twins,
+    within,
+)
+from firststep.paper.numbers import published
+
+
+def table1() -> Experiment:
+    """Table 1: the MAML baseline, 5-way 1-shot and 5-shot"""
+    numbers = published("baseline")
+    facts = {"dataset": "mini-imagenet", "backbone": "conv4", "method": "maml", "step": 5}
+    printed = []
+    # Finn et al. used 32 filters.
+    for whose, filters, ending in (("reimplemented", 64, ""), ("reported", 32, ", as Finn et al. report it")):
+        cells = numbers[["shots", f"{whose}_accuracy", f"{whose}_ci95"]].set_axis(
+            ["shots", "accuracy", "ci95"], axis=1
+        )
+        cells["label"] = [f"{shots}-shot{ending}" for shots in cells["shots"]]
+        printed.append(published_cells(cells, itemgetter("label"), filters=filters, **facts))
+    return Experiment(
+        name="table1",
+        title="Table 1: the MAML baseline, Conv4, 5-way",
+        rows=tuple(
+            Row(
+                label=f"{shots}-shot",
+                config=protocol("mini-imagenet", "conv4", conditioned=False, shots=shots),
+                tests=(within(),),
+            )
+            for shots in numbers["shots"].tolist()
+        ),
+        paper=pd.concat(printed, ignore_index=True),
+    )
+
+
+def table2() -> Experiment:
+    """Table 2: which parameters are constrained: none, cls, emb, ebn and their unions"""
+    numbers = published("parameter_subsets")
+    rows = tuple(
+        Row(
+            label=subset,
+            config=protocol(
+                "cub",
+                "conv4",
+                conditioned=subset != "none",
+                subset="cls" if subset == "none" else subset,
+            ),
+            tests=(within(),),
+            over=None if subset == "none" else "none",
+        )
+        for subset in numbers["constrained"].unique().tolist()
+    )
+    numbers["method"] = ["maml" if subset == "none" else "conditioned" for subset in numbers["constrained"]]
+    numbers["subset"] = numbers["constrained"]
+    return Experiment(
+        name="table2",
+        title="Table 2: which parameters are constrained, Conv4, 5-way 5-shot",
+        rows=rows,
+        paper=published_cells(numbers, lambda r: r["constrained"], dataset="cub", backbone="conv4"),
+        note="The condition number is that of the constrained parameters; of the classifier for `none`.",
+    )
+
+
+def figure3() -> Experiment:
+    """Figure 3: condition number of the constrained parameters against that of all, during training"""
+    return replace(
+        table2(),
+        name="figure3",
+        title="Figure 3: a subset of the parameters against all of them, Conv4, 5-way 5-shot",
+        figure="figure3",
+    )
+
+
+def table3() -> Experiment:
+    """Table 3: one step at inference with a rate up to five times as large"""
+    numbers = published("bigger_steps").rename(columns={"steps": "step", "lr_multiplier": "rate_multiplier"})
+    longer = sorted(float(times) for times in numbers["rate_multiplier"].unique() if times != 1)
+    tests = (within(), *(named_test(steps=(1,), rate_multiplier=times) for times in longer))
+    return Experiment(
+        name="table3",
+        title="Table 3: fewer but bigger steps at inference, Conv6, 5-way 5-shot",
+        rows=tuple(twins("", tests, "mini-imagenet", "conv6")),
+        paper=published_cells(numbers, lambda r: r["method"], dataset="mini-imagenet", backbone="conv6"),
+        columns=tuple(dict.fromkeys(zip(numbers["step"], numbers["rate_multiplier"], strict=True))),
+        note="`step 1 ×3` is one step with three times the rate that was trained with.",
+    )
+
+
+def _model_label(dataset: str, backbone: str, shots: int) -> str:
+    return f"{dataset} {backbone} {shots}-shot"
+
+
+def table4() -> Experiment:
+    """Table 4 and supplement: 5 datasets x 4 networks x 2 shots x 2 methods, to 100 steps"""
+    depths, further = published("depths"), published("beyond_horizon")
+    numbers = pd.concat([depths, further[further["step"] > depths["step"].max()]], ignore_index=True)
+    models = depths[["dataset", "backbone", "shots"]].drop_duplicates().itertuples(index=False)
+    rows = [
+        row
+        for dataset, backbone, shots in models
+        for row in twins(
+            _model_label(dataset, backbone, shots), (within(), beyond()), dataset, backbone, shots=int(shots)
+        )
+    ]
+    return Experiment(
+        name="table4",
+        title="Table 4 and supplement: datasets and networks, 5-way, to 100 steps",
+        rows=tuple(rows),
+        paper=published_cells(
+            numbers, lambda r: f"{_model_label(r['dataset'], r['backbone'], r['shots'])} {r['method']}"
+        ),
+        compares_datasets=True,
+    )
+
+
+def figure1() -> Experiment:
+    """Figure 1: descent at high and low condition number; accuracy after 1 and 2 steps by network"""
+    depths = published("depths")
+    shown = depths[(depths["dataset"] == "mini-imagenet") & (depths["shots"] == 5)]
+    rows = [
+        row
+        for backbone in shown["backbone"].unique().tolist()
+        for row in twins(backbone, (within(),), "mini-imagenet", backbone)
+    ]
+    return Experiment(
+        name="figure1",
+        title="Figure 1: the first steps by network, 5-way 5-shot",
+        rows=tuple(rows),
+        paper=published_cells(shown, lambda r: f"{r['backbone']} {r['method']}"),
+        figure="figure1",
+    )
+
+
+def figure2() -> Experiment:
+    """Figure 2: accuracy over steps; step-1 validation accuracy and condition number during training"""
+    depths = published("depths")
+    shown = depths[
+        (depths["dataset"] == "mini-imagenet") & (depths["backbone"] == "conv6") & (depths["shots"] == 5)
+    ]
+    return Experiment(
+        name="figure2",
+        title="Figure 2: test accuracy over steps, and training, Conv6, 5-way 5-shot",
+        rows=tuple(twins("", (within(),), "mini-imagenet", "conv6")),
+        paper=published_cells(shown, lambda r: r["method"]),
+        figure="figure2",
+    )

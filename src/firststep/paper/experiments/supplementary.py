@@ -1,0 +1,152 @@
+"""The supplement: loss ablation, ways and shots (with Figure 4), preconditioners (with Figure 5), curves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from firststep.paper.experiment import (
+    WITHIN,
+    Experiment,
+    Row,
+    named_test,
+    protocol,
+    published_cells,
+    twins,
+    within,
+)
+from firststep.paper.experiments.main_paper import figure2, table2
+from firststep.paper.numbers import published
+
+LOSSES = {"log-eigenvalue-variance": "variance", "log-condition-number": "log-kappa"}
+"""The paper's name → ours."""
+
+
+def loss_ablation() -> Experiment:
+    """Supplement: variance of the log-eigenvalues against log condition number, on the validation set"""
+    numbers = published("loss_ablation").rename(columns={"val_accuracy": "accuracy"})
+    rows = [
+        Row(
+            label=name,
+            config=protocol("mini-imagenet", "conv6", conditioned=True, loss=loss),
+            tests=(named_test(steps=WITHIN, episodes=100, split="val"),),
+            over="log-condition-number" if loss == "variance" else None,
+        )
+        for name, loss in LOSSES.items()
+    ]
+    return Experiment(
+        name="loss-ablation",
+        title="Loss ablation, Conv6, 5-way 5-shot, validation set",
+        rows=tuple(rows),
+        paper=published_cells(
+            numbers.rename(columns={"loss": "row"}).assign(loss=[LOSSES[name] for name in numbers["loss"]]),
+            lambda r: r["row"],
+            dataset="mini-imagenet",
+            backbone="conv6",
+            method="conditioned",
+        ),
+        note="Accuracy on the validation episodes that also chose the best model of each run.",
+    )
+
+
+def ways_and_shots() -> Experiment:
+    """Supplement: 5-way {1, 5, 10, 15, 20}-shot and {5, 10, 15}-way 5-shot"""
+    numbers = published("ways_and_shots")
+    tasks = numbers[["ways", "shots"]].drop_duplicates().itertuples(index=False)
+    rows = [
+        row
+        for ways, shots in tasks
+        for row in twins(
+            f"{ways}-way {shots}-shot",
+            (within(),),
+            "mini-imagenet",
+            "conv6",
+            ways=int(ways),
+            shots=int(shots),
+        )
+    ]
+    return Experiment(
+        name="ways-and-shots",
+        title="More ways and more shots, Conv6",
+        rows=tuple(rows),
+        paper=published_cells(numbers, lambda r: f"{r['ways']}-way {r['shots']}-shot {r['method']}"),
+    )
+
+
+def figure4() -> Experiment:
+    """Figure 4: accuracy over steps by ways and shots"""
+    return replace(
+        ways_and_shots(),
+        name="figure4",
+        title="Figure 4: ways and shots, Conv6",
+        figure="figure4",
+    )
+
+
+def _label(method: str, backbone: str, filters: int) -> str:
+    return f"{method} {backbone}-{filters}"
+
+
+def preconditioners() -> Experiment:
+    """Supplement: preconditioning methods, parameters against accuracy, 5-way 5-shot"""
+    numbers = published("preconditioners").rename(columns={"total_parameters": "parameters"})
+    rows = []
+    for method, backbone, filters in numbers[["method", "backbone", "filters"]].itertuples(index=False):
+        conditioned = method == "conditioned"
+        baseline = _label("maml", backbone, filters)
+        config = protocol(
+            "mini-imagenet",
+            backbone,
+            conditioned=conditioned,
+            filters=int(filters),
+            method="maml" if conditioned else method,
+        )
+        rows.append(
+            Row(
+                label=_label(method, backbone, filters),
+                config=config,
+                tests=(within(),),
+                over=baseline if conditioned and backbone == "conv4" else None,
+            )
+        )
+    return Experiment(
+        name="preconditioners",
+        title="Preconditioning methods: parameters against accuracy, 5-way 5-shot",
+        rows=tuple(rows),
+        paper=published_cells(
+            numbers.assign(step=5),
+            lambda r: _label(r["method"], r["backbone"], r["filters"]),
+            dataset="mini-imagenet",
+        ),
+        shows_parameters=True,
+        note="Rows are named by the paper's filters; a smaller scale has fewer, in proportion.",
+    )
+
+
+def figure5() -> Experiment:
+    """Figure 5: parameters against accuracy"""
+    return replace(
+        preconditioners(),
+        name="figure5",
+        title="Figure 5: parameters against accuracy, 5-way 5-shot",
+        figure="figure5",
+    )
+
+
+def supplement_subsets() -> Experiment:
+    """Supplement: validation accuracies of every step during training, for every subset"""
+    return replace(
+        table2(),
+        name="supplement-subsets",
+        title="Supplement: training curves by constrained parameters, Conv4, 5-way 5-shot",
+        figure="supplement",
+    )
+
+
+def supplement_curves() -> Experiment:
+    """Supplement: accuracy by step and condition number by stage, on both splits, during training"""
+    return replace(
+        figure2(),
+        name="supplement-curves",
+        title="Supplement: accuracy by step, condition number by stage, Conv6, 5-way 5-shot",
+        figure="supplement",
+    )

@@ -1,0 +1,129 @@
+"""A result as a folder: README.md, numbers.csv, result.json and, where there is one, its figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from firststep.errors import FirststepError
+from firststep.paper.comparison_table import LEGEND
+from firststep.paper.experiment import Experiment
+from firststep.paper.experiment_result import ExperimentResult
+from firststep.paper.figures import FIGURES
+from firststep.paper.settings import ExperimentSettings
+from firststep.plotting import save_figure
+from firststep.utils.files import read_json, write_json, write_text
+from firststep.utils.table import Table
+
+FORMAT = "firststep-paper-result-1"
+PAGE, NUMBERS, RECORD, FIGURE = "README.md", "numbers.csv", "result.json", "figure.png"
+
+
+def write_result(result: ExperimentResult, out: Path) -> Path:
+    """Write the result into its folder below ``out``, which is returned."""
+    refuse_other_result(result.experiment, result.settings, out)
+    folder = out / result.settings.folder(result.experiment)
+    make_folder(folder)
+    write_text(folder / PAGE, markdown(result))
+    write_text(folder / NUMBERS, csv(result))
+    write_json(folder / RECORD, _record(result))
+    if result.experiment.figure is not None:
+        figure = FIGURES[result.experiment.figure](
+            result.accuracies,
+            result.histories,
+            result.settings.scale.describe(),
+            result.settings.substitution(result.experiment),
+        )
+        about = "; ".join(f"{name}: {text}" for name, text in result.facts.items())
+        for path in (folder / FIGURE, (folder / FIGURE).with_suffix(".svg")):
+            save_figure(figure, path, about)
+    return folder
+
+
+def refuse_other_result(experiment: Experiment, settings: ExperimentSettings, out: Path) -> None:
+    """A name that the user chose must not overwrite the result of another scale."""
+    folder = out / settings.folder(experiment)
+    if settings.name is not None and (folder / RECORD).is_file():
+        found = read_json(folder / RECORD)["facts"]["scale"]
+        if found != settings.scale.describe():
+            raise FirststepError(f"{folder} holds a result with scale {found}; choose another --name")
+
+
+def make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FirststepError(f"cannot make the folder {out}: {error.strerror}") from None
+
+
+def markdown(result: ExperimentResult) -> str:
+    experiment = result.experiment
+    figure = [f"![{experiment.title}]({FIGURE})", ""] if experiment.figure is not None else []
+    lines = [
+        f"# {experiment.title}",
+        "",
+        f"{LEGEND} {experiment.note}".strip(),
+        "",
+        result.table.to_markdown(),
+        *figure,
+        "How it was made:",
+        "",
+        *(f"- {name}: {text}" for name, text in result.facts.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def csv(result: ExperimentResult) -> str:
+    """Long form, after lines that start with ``#`` and say how it was made (``read_csv(comment="#")``)."""
+    head = "".join(f"# {name}: {text}\n" for name, text in result.facts.items())
+    return head + result.cells.round(4).to_csv(index=False, lineterminator="\n")
+
+
+def _record(result: ExperimentResult) -> dict[str, object]:
+    table = result.table
+    return {
+        "format": FORMAT,
+        "experiment": result.experiment.name,
+        "title": result.experiment.title,
+        "note": result.experiment.note,
+        "exists": result.exists,
+        "facts": result.facts,
+        "table": {
+            "columns": list(table.columns),
+            "lines": [[cell.text for cell in row] for row in table.rows],
+        },
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedResult:
+    """What was written of a result."""
+
+    folder: Path
+    experiment: str
+    title: str
+    note: str
+    exists: bool
+    facts: dict[str, str]
+    table: Table
+
+    @property
+    def figure(self) -> Path | None:
+        path = self.folder / FIGURE
+        return path if path.is_file() else None
+
+
+def read_results(out: Path) -> list[SavedResult]:
+    """Every result below a folder, in the order of the paths."""
+    return [_read(path) for path in sorted(out.rglob(RECORD))]
+
+
+def _read(path: Path) -> SavedResult:
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise FirststepError(f"{path} is not a result of `firststep paper`")
+    table = Table(content["table"]["columns"], left_aligned=2)
+    for line in content["table"]["lines"]:
+        table.add_row(*line)
+    words = {name: content[name] for name in ("experiment", "title", "note", "exists", "facts")}
+    return SavedResult(folder=path.parent, table=table, **words)

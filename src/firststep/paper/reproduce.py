@@ -1,0 +1,41 @@
+"""Experiments from their definition to their results, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from firststep.errors import FirststepError
+from firststep.jobs import Executor, run_jobs
+from firststep.paper.experiment import Experiment
+from firststep.paper.experiment_result import ExperimentResult, collect_result
+from firststep.paper.plan import plan
+from firststep.paper.settings import ExperimentSettings
+
+
+class RunsFailed(FirststepError):
+    """Some runs failed; the others are done."""
+
+    def __init__(self, failed: dict[str, str], total: int) -> None:
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        super().__init__(f"{len(failed)} of {total} runs failed: {reasons}")
+
+
+def run_experiments(
+    experiments: Sequence[Experiment],
+    settings: ExperimentSettings,
+    runs: Path,
+    executor: Executor | None = None,
+) -> list[ExperimentResult]:
+    """Train and test what is missing, then collect the results.
+
+    Args:
+        experiments: what to run.
+        settings: at what scale and on which data.
+        runs: folder of the runs; the same configuration is trained once.
+        executor: where; default as many at once as this machine allows.
+    """
+    planned = plan(experiments, settings, runs)
+    if failed := run_jobs([each.job for each in planned], executor):
+        raise RunsFailed(failed, len(planned))
+    return [collect_result(experiment, settings, runs) for experiment in experiments]

@@ -1,0 +1,126 @@
+"""How experiments are run here: the scale, the data, and the rows that follow from them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from firststep.data import get_dataset_info
+from firststep.errors import FirststepError
+from firststep.paper.experiment import Experiment, Row
+from firststep.paper.scale import Scale
+
+EMBEDDED = "glyphs"
+LONGEST_NAME = 200
+"""Characters of a result's folder name, which file systems limit to 255."""
+
+
+@dataclass(frozen=True)
+class ExperimentSettings:
+    scale: Scale
+    data: dict[str, Path | None]
+    """Datasets that there are, and where; glyphs needs no place."""
+    partial: bool = False
+    """Whether data may differ from the official classes and counts."""
+    name: str | None = None
+    """A few words for the result's folder; derived from the scale if left out."""
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not re.fullmatch(r"\w[\w.+-]*", self.name):
+            raise FirststepError(f"--name {self.name}: use letters, digits and -, for example conv4-32")
+        if len(self._folder_name(list(self.data))) > LONGEST_NAME:
+            raise FirststepError("too many changes for a folder name: give a short one with --name")
+
+    def dataset(self, experiment: Experiment) -> str | None:
+        """What an experiment on one dataset is run on: the paper's own, or else the first that is given."""
+        if experiment.datasets[0] in (*self.data, EMBEDDED):
+            return experiment.datasets[0]
+        return next(iter(self.data), None)
+
+    def substitution(self, experiment: Experiment) -> str:
+        """Says when the data are not the paper's; empty where they are."""
+        if experiment.compares_datasets:
+            absent = [name for name in experiment.datasets if name not in self.data]
+            return f"Not given, hence missing: {', '.join(absent)}." if absent else ""
+        here, paper = self.dataset(experiment), experiment.datasets[0]
+        if here == paper:
+            return ""
+        return (
+            f"Run on {here} in place of {paper}, which the paper's numbers are about: compare the order and "
+            "the gains, not the accuracies."
+        )
+
+    def rows(self, experiment: Experiment) -> tuple[Row, ...]:
+        """The experiment's rows as they are run here; rows whose dataset is not given are left out."""
+        placed: list[Row] = []
+        if experiment.compares_datasets:
+            placed += [row for row in experiment.rows if row.config.data in self.data]
+            for other in self.data:
+                if other not in experiment.datasets:
+                    placed += _moved(experiment, other)
+        else:
+            here = self.dataset(experiment)
+            if here is not None:
+                placed += [replace(row, config=replace(row.config, data=here)) for row in experiment.rows]
+        return tuple(self._scaled(row) for row in placed)
+
+    def require_rows(self, experiment: Experiment) -> tuple[Row, ...]:
+        """:meth:`rows`, of which there must be some."""
+        rows = self.rows(experiment)
+        if not rows:
+            needs = f"{experiment.name} is about {', '.join(experiment.datasets)}"
+            example = f"--data {experiment.datasets[0]}=PATH"
+            raise FirststepError(f"{needs}: give {example}, or --data {EMBEDDED} for the embedded data")
+        return rows
+
+    def _scaled(self, row: Row) -> Row:
+        config = replace(row.config, data_path=self.data.get(row.config.data), partial=self.partial)
+        tests = tuple(test for test in map(self.scale.test, row.tests) if test is not None)
+        return replace(row, config=self.scale.config(config), tests=tests)
+
+    def flags(self) -> list[str]:
+        """As the command line takes it, without anybody's paths."""
+        data = [name if path is None else f"{name}=PATH" for name, path in self.data.items()]
+        partial = ["--partial"] if self.partial else []
+        name = ["--name", self.name] if self.name else []
+        return [*self.scale.flags(), *(["--data", *data] if data else []), *partial, *name]
+
+    def folder(self, experiment: Experiment) -> Path:
+        """Of its result, below the folder of all results: ``table4/glyphs-laptop``."""
+        one = self.dataset(experiment)
+        used = list(self.data) if experiment.compares_datasets or one is None else [one]
+        return Path(experiment.name) / self._folder_name(used)
+
+    def _folder_name(self, data: list[str]) -> str:
+        return "-".join([*data, self.name or self.scale.words])
+
+
+def _moved(experiment: Experiment, dataset: str) -> list[Row]:
+    """The rows of the paper's first dataset, on one that the paper does not have."""
+    first = experiment.datasets[0]
+    return [
+        replace(
+            row,
+            label=row.label.replace(first, dataset),
+            over=row.over and row.over.replace(first, dataset),
+            config=replace(row.config, data=dataset),
+        )
+        for row in experiment.rows
+        if row.config.data == first
+    ]
+
+
+def parse_data(words: tuple[str, ...], scale: str) -> dict[str, Path | None]:
+    """``NAME=PATH`` or ``glyphs``; without any, glyphs for all but the paper's scale."""
+    if not words:
+        return {} if scale == "paper" else {EMBEDDED: None}
+    data: dict[str, Path | None] = {}
+    for word in words:
+        name, _, path = word.partition("=")
+        get_dataset_info(name)
+        if (name == EMBEDDED) == bool(path):
+            wanted = f"--data {EMBEDDED} takes no path" if path else f"--data {name}=PATH says where it is"
+            raise FirststepError(f"--data {word}: {wanted}")
+        data[name] = Path(path).expanduser() if path else None
+    return data

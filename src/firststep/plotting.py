@@ -1,0 +1,147 @@
+"""One style for all figures: a method keeps its colour, marker and dashes wherever it is drawn.
+
+Names differ in colour (Okabe and Ito's palette), marker and dashes, so that colour-blind readers and readers
+of grey print can tell them apart.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from firststep.utils.files import replacing
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+DASHES = ("-", "--", "-.")
+BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
+GREY = "#7F7F7F"
+CONDITIONED = " + conditioning"
+"""What follows the name of a method that was trained with the conditioning loss."""
+STYLES = {
+    "conditioned": (BLUE, "o", "-"),
+    "maml": (VERMILION, "s", "--"),
+    "fomaml": (GREY, ">", "-."),
+    "anil": (PINK, "h", "--"),
+    "boil": (ORANGE, "*", "-."),
+    "maml++": (GREEN, "<", "--"),
+    "meta-sgd": (GREEN, "D", "-"),
+    "meta-curvature": (PINK, "^", "-."),
+    "modgrad": (ORANGE, "v", "-"),
+    "warp-maml": (SKY, "P", "--"),
+    "gap": (BLACK, "X", "-"),
+    # parameter subsets
+    "none": (VERMILION, "s", "--"),
+    "cls": (BLUE, "o", "-"),
+    "emb": (GREEN, "D", "-."),
+    "ebn": (PINK, "^", "--"),
+    "cls+emb": (ORANGE, "v", "-"),
+    "cls+ebn": (SKY, "P", "--"),
+    "emb+ebn": (GREY, ">", "-."),
+    "cls+emb+ebn": ("#882255", "h", "-"),
+    "all": (BLACK, "X", "-."),
+}
+"""Colour, marker and dashes of every known method and parameter subset."""
+RC: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "font.size": 9,
+    "legend.frameon": False,
+}
+"""Matplotlib settings of every figure: light frames and grids that leave the eye to the data."""
+RESOLUTION = 200
+
+
+def line_style(name: str, others: Sequence[str] = (), hollow: bool = False) -> dict[str, Any]:
+    """Keyword arguments of ``Axes.plot`` for a method or parameter subset.
+
+    A method with the conditioning loss looks like the method, with a black edge; MAML with it is the paper's
+    own method and has a colour of its own.
+
+    Args:
+        name: ``maml``, ``gap + conditioning``, ``cls``, ...
+        others: all names of the figure, to tell apart those that have no style of their own.
+        hollow: whether these are the paper's numbers, which have hollow markers on dotted lines.
+    """
+    known = "conditioned" if name == f"maml{CONDITIONED}" else name.removesuffix(CONDITIONED)
+    colour, marker, dashes = STYLES[known] if known in STYLES else _unknown(name, others)
+    has_edge = name.endswith(CONDITIONED) and known != "conditioned"
+    return {
+        "color": colour,
+        "marker": marker,
+        "linestyle": ":" if hollow else dashes,
+        "markerfacecolor": "white" if hollow else colour,
+        "markeredgecolor": "black" if has_edge else colour,
+        "markersize": 4.5 if hollow else 4,
+        "linewidth": 1.1 if hollow else 1.4,
+    }
+
+
+def line_styles(names: Sequence[str]) -> list[dict[str, Any]]:
+    """A style for each name; a name that comes again keeps its colour and gets other dashes."""
+    styles = []
+    earlier: Counter[str] = Counter()
+    for name in names:
+        style = line_style(name, names)
+        dashes = DASHES[(DASHES.index(style["linestyle"]) + earlier[name]) % len(DASHES)]
+        fill = "white" if earlier[name] else style["markerfacecolor"]
+        styles.append({**style, "linestyle": dashes, "markerfacecolor": fill})
+        earlier[name] += 1
+    return styles
+
+
+def _unknown(name: str, others: Sequence[str]) -> tuple[str, str, str]:
+    """The markers fall behind the colours by one a round, so that 49 names differ."""
+    unknown = [other for other in dict.fromkeys(others) if other not in STYLES]
+    index = unknown.index(name) if name in unknown else 0
+    size = len(PALETTE)
+    return PALETTE[(2 + index) % size], MARKERS[(index + index // size) % size], DASHES[index % len(DASHES)]
+
+
+def step_axis(axes: Axes, steps: Sequence[int]) -> None:
+    """A tick at each step (ascending); beyond the horizon, equal room for 0..5 and 5..100."""
+    if steps[-1] > 10:
+        axes.set_xscale("symlog", linthresh=5)
+    axes.set_xticks(steps, [str(step) for step in steps])
+    axes.minorticks_off()
+
+
+def save_figure(figure: Figure, path: Path, about: str = "") -> None:
+    """PNG, SVG or PDF by the ending; written whole or not at all, and the same bytes for the same figure.
+
+    ``about`` is kept inside the file, as its description.
+    """
+    kind = path.suffix.lstrip(".") or "png"
+    undated: dict[str, dict[str, str | None]] = {
+        "png": {"Software": None},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }
+    if about:
+        key = "Subject" if kind == "pdf" else "Description"
+        undated = {name: {**facts, key: about} for name, facts in undated.items()}
+    # The parts of an SVG have names; the salt makes them repeatable.
+    with mpl.rc_context({"svg.hashsalt": "firststep"}), replacing(path) as temporary:
+        figure.savefig(temporary, format=kind, dpi=RESOLUTION, metadata=undated.get(kind))
+
+
+def embed_figure(figure: Figure) -> str:
+    """The figure as an <img> that needs no other file."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=RESOLUTION)
+    return embed_png(content.getvalue(), "figure")
+
+
+def embed_png(content: bytes, alt: str) -> str:
+    """A PNG file as an <img>; ``alt`` must be escaped."""
+    return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(content).decode()}">'

@@ -1,0 +1,110 @@
+"""From a configuration to the things it names: data, episodes, device, meta-learner."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+
+from firststep.backbones import build_backbone
+from firststep.data import Augmentation, Dataset, Episodes, ProgressCallback, open_dataset
+from firststep.errors import FirststepError
+from firststep.meta_learner import MetaLearner
+from firststep.methods import Method, build_method
+from firststep.training.config import TrainConfig
+
+VALIDATION_SEED = 1_000_001
+"""Of the validation episodes; training and test have other seeds, so that changing one changes no other."""
+
+
+def choose_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise FirststepError(f"{name} is not a device; try cpu, cuda or cuda:0") from None
+    if device.type == "cuda":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of missing drivers; our own line says it
+            if not torch.cuda.is_available():
+                raise FirststepError(f"device {name}: PyTorch sees no CUDA device here; use cpu")
+    return device
+
+
+def open_data(config: TrainConfig, progress: ProgressCallback | None = None) -> Dataset:
+    """The dataset of a configuration; its cache is built if there is none."""
+    return open_dataset(
+        config.data,
+        config.data_path,
+        image_size=config.image_size,
+        rotations=config.rotations,
+        skip_broken=config.skip_broken,
+        partial=config.partial,
+        cache_folder=config.cache,
+        progress=progress,
+    )
+
+
+def method_of(config: TrainConfig) -> Method:
+    return build_method(config.method, rate=config.rate, steps=config.steps)
+
+
+def build_meta_learner(
+    config: TrainConfig, *, image_size: int, channels: int, device: torch.device | None = None
+) -> MetaLearner:
+    """The untrained meta-learner of a configuration for images of this form.
+
+    ``device``: the one that this process uses, where the configuration names only its kind.
+    """
+    device = device or choose_device(config.device)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    generator = torch.Generator().manual_seed(config.seed)
+    try:
+        method = method_of(config)
+        network = build_backbone(
+            config.backbone,
+            ways=config.ways,
+            image_size=image_size,
+            channels=channels,
+            filters=config.filters,
+            generator=generator,
+        )
+        return MetaLearner(
+            method.prepare(network, generator).to(device),
+            method.rule,
+            steps=config.steps,
+            conditioning=config.term,
+            engine=config.engine,
+            compile=config.compile,
+            memory=None if config.memory is None else config.memory * 2**20,
+            streams=config.streams,
+            # A generator of its own: the rule's initial values do not depend on the network's size.
+            generator=torch.Generator().manual_seed(config.seed),
+        )
+    except ValueError as error:
+        raise FirststepError(str(error)) from None
+
+
+def training_episodes(config: TrainConfig, data: Dataset) -> Episodes:
+    # A mirrored letter is another letter: drawings are not flipped.
+    augment = Augmentation(flip=not data.preprocessing.ink) if config.augment else False
+    return _episodes(config, data, "train", config.seed, augment)
+
+
+def validation_episodes(config: TrainConfig, data: Dataset) -> Episodes:
+    return _episodes(config, data, "val", VALIDATION_SEED)
+
+
+def _episodes(
+    config: TrainConfig, data: Dataset, split: str, seed: int, augment: Augmentation | bool = False
+) -> Episodes:
+    return Episodes(
+        data.split(split),
+        ways=config.ways,
+        shots=config.shots,
+        queries=config.queries,
+        seed=seed,
+        augment=augment,
+    )

@@ -1,0 +1,79 @@
+"""Before the first update: which run it is, its folder and lock, and whether these processes can train it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from firststep.data import Dataset
+from firststep.distributed import Team
+from firststep.errors import FirststepError
+from firststep.training.checkpoint import Checkpoint
+from firststep.training.config import TrainConfig
+from firststep.training.run import Run, open_run
+
+
+def resolve_run(
+    config: TrainConfig | None,
+    out: str | Path | None,
+    resume: str | Path | None,
+    updates: int | None,
+    resume_if_exists: bool,
+) -> tuple[Run, TrainConfig, bool]:
+    """The run, its configuration from now on, and whether it is new; see ``train`` for the arguments."""
+    if (resume is None) == (config is None or out is None):
+        raise FirststepError("train needs either a configuration and a folder, or a run to resume")
+    if resume is not None:
+        run = open_run(resume)
+        return run, run.config if updates is None else replace(run.config, updates=updates), False
+    if updates is not None:
+        raise FirststepError("updates goes with resume; a new run has it in its configuration")
+    assert config is not None
+    run = Run(Path(str(out)))
+    started = resume_if_exists and run.record_path.is_file() and run.config == config
+    return run, config, not started
+
+
+def lock_folder(
+    run: Run, config: TrainConfig, data: Dataset, is_new: bool, held: ExitStack
+) -> Checkpoint | None:
+    """Make the folder or check it, lock it for as long as ``held``, and read the run's last checkpoint."""
+    if is_new:
+        run.create(config, data)
+    elif run.record["data_fingerprint"] != data.fingerprint:
+        raise FirststepError(
+            f"{run.folder} was trained on other data (fingerprint {run.record['data_fingerprint']}, "
+            f"here {data.fingerprint}): the run cannot go on"
+        )
+    held.enter_context(run.lock())
+    has_begun = run.checkpoint_path("last").is_file()
+    saved = run.load("last", torch.device("cpu")) if has_begun else None
+    if saved is not None and saved.update > config.total_updates:
+        raise FirststepError(
+            f"{run.folder} has {saved.update} updates already, more than {config.total_updates}"
+        )
+    if config != run.config:
+        run.change(config)
+    return saved
+
+
+def check_every_rank_has_tasks(config: TrainConfig, team: Team) -> None:
+    if team.size > config.meta_batch:
+        raise FirststepError(
+            f"{team.size} processes share {config.meta_batch} tasks a meta-batch, so some would have nothing "
+            f"to do: start at most {config.meta_batch}, or raise meta_batch"
+        )
+
+
+def check_same_data(data: Dataset, team: Team) -> None:
+    """Hosts may have copies of their own, which must be the same."""
+    expected = team.on_rank0(lambda: data.fingerprint)
+
+    def compare() -> None:
+        if data.fingerprint != expected:
+            raise FirststepError(f"{data.name} differs from rank 0's: {data.fingerprint}, not {expected}")
+
+    team.on_all_ranks(compare)

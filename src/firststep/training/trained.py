@@ -1,0 +1,137 @@
+"""A trained meta-learner, ready to be tested or used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from firststep.data import Dataset, Preprocessing, ProgressCallback, open_dataset
+from firststep.distributed import Team
+from firststep.errors import FirststepError
+from firststep.evaluation import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, Evaluation, evaluate
+from firststep.meta_learner import MetaLearner
+from firststep.training.build import build_meta_learner, open_data
+from firststep.training.checkpoint import check_fits
+from firststep.training.config import TrainConfig
+from firststep.training.provenance import package_version
+from firststep.training.run import Run, open_run
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    run: Run
+    config: TrainConfig
+    meta: MetaLearner
+    update: int
+    """The meta-update that the parameters are from."""
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How the images it was trained on were prepared."""
+        return Preprocessing(**self.run.record["preprocessing"])
+
+    def evaluate(
+        self,
+        data: Dataset,
+        *,
+        shots: int | None = None,
+        queries: int | None = None,
+        subset: str | None = None,
+        split: str = "test",
+        steps: tuple[int, ...] = DEFAULT_STEPS,
+        episodes: int = DEFAULT_EPISODES,
+        rate_multiplier: float = 1.0,
+        auto: bool = False,
+        seed: int = TEST_SEED,
+        progress: Callable[[], None] | None = None,
+        team: Team | None = None,
+    ) -> Evaluation:
+        """:func:`firststep.evaluation.evaluate`; shots, queries and subset are as trained if left out."""
+        config = self.config
+        constrained = config.subset if config.term is not None else "cls"
+        return evaluate(
+            self.meta,
+            data,
+            shots=config.shots if shots is None else shots,
+            queries=config.queries if queries is None else queries,
+            subset=constrained if subset is None else subset,
+            split=split,
+            steps=steps,
+            episodes=episodes,
+            rate_multiplier=rate_multiplier,
+            auto=auto,
+            seed=seed,
+            label=config.describe(),
+            run=self.run.name,
+            provenance={
+                "config": config.to_json(),
+                "update": self.update,
+                "firststep": package_version(),
+                "torch": torch.__version__,
+            },
+            progress=progress,
+            team=team,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What to write beside something made with this model."""
+        return {
+            "run": self.run.name,
+            "config": self.config.to_json(),
+            "preprocessing": self.preprocessing.describe(),
+        }
+
+
+def load_trained(
+    where: str | Path, *, which: str = "best", device: str | None = None, on: torch.device | None = None
+) -> TrainedModel:
+    """The model of a run folder or ``builtin:NAME``: the best by validation, or the ``last``.
+
+    Args:
+        where: the run.
+        which: of its checkpoints.
+        device: instead of the one it was trained with; it is noted in results.
+        on: the device of this process, where ``device`` names only its kind.
+    """
+    run = open_run(where)
+    config = run.config if device is None else replace(run.config, device=device)
+    preprocessing = Preprocessing(**run.record["preprocessing"])
+    meta = build_meta_learner(
+        config, image_size=preprocessing.image_size, channels=preprocessing.channels, device=on
+    )
+    path = run.checkpoint_path(which)
+    if not path.is_file():
+        raise FirststepError(
+            f"{where} has no {which} checkpoint yet; go on with `firststep train --resume {where}`"
+        )
+    checkpoint = run.load(which, meta.device)
+    check_fits(path, meta.state_dict(), checkpoint.model)
+    meta.load_state_dict(checkpoint.model)
+    return TrainedModel(run, config, meta, checkpoint.update)
+
+
+def data_for(
+    trained: TrainedModel,
+    name: str | None = None,
+    path: Path | None = None,
+    progress: ProgressCallback | None = None,
+) -> Dataset:
+    """The dataset a model was trained on, or another prepared in the same way."""
+    config = trained.config
+    if name is None:
+        moved = config if path is None else replace(config, data_path=path)
+        data = open_data(moved, progress)
+    else:
+        size = trained.preprocessing.image_size
+        channels = trained.preprocessing.channels if name == "folder" else None
+        data = open_dataset(name, path, image_size=size, channels=channels, progress=progress)
+    if data.channels != trained.preprocessing.channels:
+        raise FirststepError(
+            f"{data.name} has images with {data.channels} channels, but the model takes "
+            f"{trained.preprocessing.channels}"
+        )
+    return data

@@ -1,0 +1,194 @@
+"""What the README and the docs tell people to run: Python code is run, command lines are parsed."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import tyro
+
+from firststep.cli import main
+from firststep.utils.user_modules import VARIABLE
+from helpers.pages import PAGES, ROOT, Snippet, command_lines, snippets
+
+WITH_CODE = [page for page in PAGES if list(snippets(page))]
+WITH_COMMANDS = [page for page in PAGES if list(command_lines(page))]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.usefixtures("clean_registries")
+@pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
+def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        for snippet in snippets(page):
+            if not snippet.skipped:
+                snippet.run(namespace)
+
+
+def test_few_blocks_are_skipped() -> None:
+    blocks = [snippet for page in PAGES for snippet in snippets(page)]
+    skipped = [f"{snippet}: {snippet.skipped}" for snippet in blocks if snippet.skipped]
+    assert len(skipped) <= min(3, len(blocks) // 3), skipped
+
+
+class Parsed(Exception):
+    """The arguments were understood; the command is not carried out."""
+
+
+@pytest.fixture
+def parse_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, real_subcommands = tyro.cli, tyro.extras.subcommand_cli_from_dict
+
+    def accepting(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def accept(*arguments: Any, **named: Any) -> None:
+            raise Parsed
+
+        return accept
+
+    def cli(function: Callable[..., Any], **options: Any) -> Any:
+        return real(accepting(function), **options)
+
+    def subcommands(functions: dict[str, Callable[..., Any]], **options: Any) -> Any:
+        # tyro's own subcommand function calls tyro.cli with classes it makes itself
+        return real_subcommands({name: accepting(each) for name, each in functions.items()}, **options)
+
+    monkeypatch.setattr(tyro, "cli", cli)
+    monkeypatch.setattr(tyro.extras, "subcommand_cli_from_dict", subcommands)
+
+
+def parses(arguments: list[str]) -> bool:
+    try:
+        return main(arguments) == 0  # help and --version; others end in Parsed, bad ones in 2
+    except Parsed:
+        return True
+
+
+@pytest.fixture
+def modules_of_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Path, str], None]]:
+    """Makes the module that a page imports by ``--import NAME``: it consists of the page's Python blocks."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, "")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    made = []
+
+    def make(page: Path, name: str) -> None:
+        (tmp_path / f"{name}.py").write_text("\n".join(each.code for each in snippets(page)))
+        made.append(name)
+
+    yield make
+    for name in made:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
+@pytest.mark.usefixtures("parse_only", "clean_registries")
+def test_command_lines_are_understood(
+    page: Path, modules_of_pages: Callable[[Path, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = list(command_lines(page))
+    for line in lines:
+        if line[0] == "--import":
+            modules_of_pages(page, line[1])
+    wrong = [line for line in lines if not parses(line)]
+    assert not wrong, capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("parse_only")
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("train glyphs --seed 3", True),
+        ("train glyphs --sweep seed=0,1", True),
+        ("paper run table2 --scale laptop", True),
+        ("evaluate --help", True),
+        ("train glyphs --sede 3", False),
+        ("train glyfs", False),
+        ("paper walk table2", False),
+        ("paper run table2 --scale desk", False),
+        ("evaluate", False),
+        ("trian glyphs", False),
+    ],
+)
+def test_a_wrong_command_line_would_be_noticed(line: str, right: bool) -> None:
+    assert parses(line.split()) == right
+
+
+PAGE = """
+Say `firststep train a --x 1` or `firststep
+evaluate b`, never `firststep.train` nor `firststep COMMAND --help`.
+
+    firststep compare c d ...    # a comment
+    firststep evaluate ... --seed 1
+    host-1$ firststep data e
+    torchrun --nproc-per-node 2 \\
+        -m firststep train f
+
+```bash
+ONE=1 firststep demo
+```
+
+<!-- snippet: skip because the reader brings it -->
+```python
+missing()
+```
+
+<!-- snippet: given
+x = 2
+-->
+<!-- snippet: with `x + 1` for `x + 1000` -->
+```python
+y = x + 1000
+```
+"""
+
+
+def test_how_a_page_is_read() -> None:
+    lines = [" ".join(line) for line in command_lines(Path(), PAGE)]
+    assert sorted(lines) == [
+        "compare c d",
+        "data e",
+        "demo",
+        "evaluate RUN --seed 1",
+        "evaluate b",
+        "train a --x 1",
+        "train f",
+    ]
+    first, second = snippets(ROOT / "page.md", PAGE)
+    assert first.skipped == "the reader brings it"
+    assert PAGE.splitlines()[second.line - 1] == "y = x + 1000"
+    namespace: dict[str, object] = {}
+    second.run(namespace)
+    assert namespace["y"] == 3
+
+
+@pytest.mark.parametrize("note", ["skip", "skip because", "perhaps", "with `a` for `not there`"])
+def test_a_note_that_says_nothing_is_refused(note: str) -> None:
+    with pytest.raises(ValueError, match=r"page\.md"):
+        list(snippets(ROOT / "page.md", f"<!-- snippet: {note} -->\n```python\npass\n```\n"))
+
+
+def test_an_error_is_shown_at_its_line_of_the_page() -> None:
+    snippet = Snippet(ROOT / "page.md", 40, "1 / 0\n")
+    with pytest.raises(ZeroDivisionError) as raised:
+        snippet.run({})
+    assert raised.traceback[-1].lineno == 39  # counted from 0
+
+
+def test_the_two_commands_are_named() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "make demo" in readme
+    assert "make test" in readme

@@ -1,0 +1,121 @@
+"""One inner step of every method as a plain formula: slow, dense, and written apart from firststep's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from reference import Formula, Params
+
+Loss = Callable[[Params], Tensor]
+
+
+def gradient_descent(rate: float) -> Formula:
+    return lambda grads, values, rule_params, k, loss: {n: values[n] - rate * grads[n] for n in values}
+
+
+def meta_sgd(rate: float) -> Formula:
+    return lambda grads, values, rule_params, k, loss: {
+        n: values[n] - rule_params["rate." + n] * grads[n] for n in values
+    }
+
+
+def meta_curvature(rate: float) -> Formula:
+    """The whole matrix of a layer, as a Kronecker product, times its flattened gradient."""
+
+    def transformed(name: str, grad: Tensor, rule_params: Params) -> Tensor:
+        layer, kind = name.rsplit(".", 1)
+        if "norm" in layer or "shortcut.1" in layer:
+            return grad
+        if kind == "bias":
+            return torch.diag(rule_params["bias." + layer]) @ grad
+        factors = [
+            rule_params[f"{mode}.{layer}"]
+            for mode in ("out", "in", "kernel")
+            if f"{mode}.{layer}" in rule_params
+        ]
+        return (reduce(torch.kron, factors) @ grad.reshape(-1)).reshape(grad.shape)
+
+    return lambda grads, values, rule_params, k, loss: {
+        n: values[n] - rate * transformed(n, grads[n], rule_params) for n in values
+    }
+
+
+def gap(rate: float) -> Formula:
+    """Σ_i softplus₂(m_i) u_i u_iᵀ G, the u_i from the eigenvectors of G Gᵀ."""
+
+    def transformed(grad: Tensor, m: Tensor) -> Tensor:
+        matrix = grad.reshape(len(grad), -1)
+        vectors = torch.linalg.eigh(matrix.detach() @ matrix.detach().T).eigenvectors.flip(1)
+        scales = torch.log(1 + torch.exp(2 * m)) / 2
+        terms = [s * torch.outer(u, u) @ matrix for s, u in zip(scales, vectors.T, strict=False)]
+        return sum(terms[1:], terms[0]).reshape(grad.shape)
+
+    return lambda grads, values, rule_params, k, loss: {
+        n: values[n]
+        - rate * (transformed(grads[n], rule_params["m." + n]) if "m." + n in rule_params else grads[n])
+        for n in values
+    }
+
+
+def modgrad(rate: float) -> Formula:
+    def vector(name: str, rule_params: Params, context: Tensor) -> Tensor:
+        part = {
+            key[len(name) + 1 :]: value for key, value in rule_params.items() if key.startswith(name + ".")
+        }
+        hidden = (part["hidden.weight"] @ context + part["hidden.bias"]).clamp_min(0)
+        output = part["mixture.weight"] @ hidden + part["mixture.bias"]
+        size = len(hidden)
+        shares = output[:5].exp() / output[:5].exp().sum()
+        return sum(shares[i] * output[5 + i * size : 5 + (i + 1) * size] for i in range(5))  # type: ignore
+
+    def mask(name: str, shape: torch.Size, rule_params: Params, context: Tensor) -> Tensor:
+        if len(shape) == 1:
+            return vector(f"b.{name}", rule_params, context).clamp_min(0)
+        u, v = vector(f"u.{name}", rule_params, context), vector(f"v.{name}", rule_params, context)
+        return (u[:, None] * v[None, :]).clamp_min(0).reshape(shape)
+
+    def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
+        def moved(context: Tensor) -> Params:
+            return {
+                n: values[n] - rate * mask(n, values[n].shape, rule_params, context) * grads[n]
+                for n in values
+            }
+
+        zero = torch.zeros(300, dtype=torch.float64, requires_grad=True)
+        (towards,) = torch.autograd.grad(loss(moved(zero)), zero, create_graph=True)
+        return moved(-towards)
+
+    return formula
+
+
+def maml_plus_plus(rate: float) -> Formula:
+    def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
+        moved = {}
+        for name in values:
+            if "norm" in name or "shortcut.1" in name:
+                rows = rule_params["norm." + name]
+                moved[name] = rows[min(k, len(rows) - 1)]
+            else:
+                rates = rule_params["rate." + name.rsplit(".", 1)[0]]
+                moved[name] = values[name] - rates[min(k, len(rates) - 1)] * grads[name]
+        return moved
+
+    return formula
+
+
+FORMULAS: dict[str, Callable[[float], Formula]] = {
+    "maml": gradient_descent,
+    "fomaml": gradient_descent,
+    "anil": gradient_descent,
+    "boil": gradient_descent,
+    "meta-sgd": meta_sgd,
+    "meta-curvature": meta_curvature,
+    "modgrad": modgrad,
+    "warp-maml": gradient_descent,
+    "gap": gap,
+    "maml++": maml_plus_plus,
+}

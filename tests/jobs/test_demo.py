@@ -1,0 +1,49 @@
+"""``firststep demo`` trains in worker processes, which end with it and save."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from firststep.training.checkpoint import saved_update
+from firststep.utils import available_cores
+from living import all_gone, workers_of
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGINT])
+def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path: Path) -> None:
+    """SIGKILL to the demo alone; SIGINT as a terminal sends it, to all processes of the group."""
+    out = tmp_path / "demo"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "firststep", "demo", "--updates", "100000", "--out", str(out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    training: list[Path] = []
+    while len(training) < min(2, available_cores()) and process.poll() is None:
+        time.sleep(0.1)
+        training = [path.parent for path in out.glob("*/tensorboard")]  # made when the first update begins
+    workers = workers_of(process.pid)
+    assert len(workers) == len(training)
+    if death == signal.SIGKILL:
+        process.kill()
+    else:
+        os.killpg(process.pid, death)
+    errors = process.communicate()[1]
+    assert all_gone(workers, 60)
+    assert "Traceback" not in errors
+    if death == signal.SIGINT:
+        assert process.returncode == 130
+        assert "firststep: stopped; go on with a run" in errors
+    for run in training:
+        # Before the first validation: this checkpoint was made because the worker was asked to stop.
+        assert saved_update(run / "checkpoints" / "last.safetensors") > 0

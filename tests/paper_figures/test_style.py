@@ -1,0 +1,93 @@
+"""One style: a method looks the same in `compare`, in `diagnose` and in the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from figure_frames import axes_of, full
+from firststep.evaluation import METRICS, Evaluation, Spectrum, spectrum_figure
+from firststep.evaluation.figures import comparison_figure
+from firststep.evaluation.measure import Measurement
+from firststep.methods import METHODS
+from firststep.plotting import STYLES, embed_figure, line_style, line_styles
+
+Look = tuple[object, object, object]
+"""Colour, marker and dashes."""
+
+
+def look(line: Line2D) -> Look:
+    return line.get_color(), line.get_marker(), line.get_linestyle()
+
+
+def looks(axes: Axes) -> dict[str, Look]:
+    handles, labels = axes.get_legend_handles_labels()
+    lines = [handle if isinstance(handle, Line2D) else handle.lines[0] for handle in handles]
+    return {label: look(line) for label, line in zip(labels, lines, strict=True)}
+
+
+def evaluation(label: str, run: str) -> Evaluation:
+    accuracy = np.array([[0.2, 0.4], [0.2, 0.6]])
+    measurement = Measurement(
+        steps=(0, 1), values={"accuracy": accuracy}, metrics={"accuracy": METRICS["accuracy"]}
+    )
+    return Evaluation(label=label, run=run, settings={}, measurement=measurement, provenance={})
+
+
+def compared(labels: Sequence[str]) -> dict[str, Look]:
+    figure = comparison_figure(
+        [evaluation(label, f"run{number}") for number, label in enumerate(labels)], [[]] * len(labels)
+    )
+    return looks(figure.axes[0])
+
+
+def test_methods_look_the_same_in_compare_and_in_the_papers_figures() -> None:
+    paper = looks(axes_of(full("figure2"), "(a)"))
+    for order in (["maml", "maml + conditioning"], ["maml + conditioning", "gap", "maml"]):
+        shown = compared(order)
+        assert shown["maml"] == paper["MAML (run here)"]
+        assert shown["maml + conditioning"] == paper["conditioned (run here)"]
+
+
+def test_subsets_look_the_same_in_diagnose_and_in_the_papers_figures() -> None:
+    spectra = [
+        Spectrum(subset, np.ones((2, 3)), condition_number=1.0, loss=0.0, rank=3.0)
+        for subset in ("all", "emb", "cls")
+    ]
+    (axes,) = spectrum_figure(spectra).axes
+    shown = {label.split()[0]: drawn for label, drawn in looks(axes).items()}
+    paper = looks(axes_of(full("figure3"), "run here"))
+    assert shown == {subset: paper[subset] for subset in ("all", "emb", "cls")}
+
+
+def test_every_method_has_a_style_of_its_own() -> None:
+    assert set(METHODS) <= set(STYLES)
+    styles = [STYLES[name] for name in [*METHODS, "conditioned"]]
+    assert len({(colour, marker) for colour, marker, _ in styles}) == len(styles)
+
+
+def test_unknown_names_differ_and_repeated_ones_keep_their_colour() -> None:
+    names = [f"rule{number}" for number in range(20)]
+    styles = [line_style(name, names) for name in names]
+    assert len({(style["color"], style["marker"]) for style in styles}) == 20
+    first, second = line_styles(["maml", "maml"])
+    assert first["color"] == second["color"]
+    assert first["linestyle"] != second["linestyle"]
+
+
+def test_figures_are_embedded_without_other_files(tmp_path: Path) -> None:
+    image = embed_figure(comparison_figure([evaluation("maml", "run")], [[]]))
+    assert image.startswith('<img alt="figure" src="data:image/png;base64,')
+    assert "http" not in image
+
+
+@pytest.mark.parametrize("name", ["gap", "gap + conditioning"])
+def test_the_papers_numbers_are_hollow(name: str) -> None:
+    ours, paper = line_style(name), line_style(name, hollow=True)
+    assert ours["color"] == paper["color"]
+    assert (paper["markerfacecolor"], paper["linestyle"]) == ("white", ":")
