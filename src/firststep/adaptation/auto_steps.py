@@ -61,7 +61,11 @@ def choose_steps(
                 # The whole support set in one batch, so that batch norm sees what it will see in use.
                 logits = model(current, x).logits[held_out]
                 total[steps] += F.cross_entropy(logits, y[held_out]).double().cpu() / len(folds)
-    return StepChoice(int(total.argmin()), tuple(total.tolist()), len(folds))
+    if not bool(torch.isfinite(total[0])):
+        raise ValueError("the loss of held-out samples is not finite before the first step")
+    # NaN would count as the smallest: a number of steps at which adaptation has diverged is never chosen.
+    comparable = torch.where(torch.isfinite(total), total, torch.inf)
+    return StepChoice(int(comparable.argmin()), tuple(total.tolist()), len(folds))
 
 
 def held_out_folds(y: Tensor) -> list[Tensor]:

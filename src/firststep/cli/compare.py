@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import tyro
 
-from firststep.cli.evaluate import evaluate_run, file_name
+from firststep.cli.evaluate import evaluate_run, file_name, usual_settings
 from firststep.cli.terminal import console, print_wide
 from firststep.errors import FirststepError
 from firststep.evaluation import (
@@ -55,13 +56,19 @@ def compare(
 
 
 def _evaluation(name: str, run: Run, steps: tuple[int, ...], episodes: int) -> Evaluation:
-    """The stored one if it fits, else a new one."""
-    config = run.config
+    """The stored one if it is exactly what a new one would be, else a new one."""
     folder = Path("evaluations") / run.name if name.startswith(BUILTIN) else run.folder / "evaluations"
-    stored = folder / f"{config.data}-test-{config.ways}way-{config.shots}shot-{episodes}episodes.json"
-    if stored.is_file():
+    wanted = {
+        **usual_settings(run.config),
+        "episodes": episodes,
+        "data_fingerprint": run.record["data_fingerprint"],
+    }
+    stored = folder / f"{file_name(wanted, run.config, 'best')}.json"
+    if stored.is_file() and run.checkpoint_path("best").is_file():
         found = load_evaluation(stored)
-        if set(steps) <= set(found.measurement.steps) and file_name(found) == stored.stem:
+        current = run.load("best", torch.device("cpu")).digest
+        same = found.settings == wanted and found.provenance.get("checkpoint") == current
+        if same and set(steps) <= set(found.measurement.steps):
             return found
     return evaluate_run(name, steps=steps, episodes=episodes)[0]
 

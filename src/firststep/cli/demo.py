@@ -63,9 +63,9 @@ def demo(
         for name in TWINS
     ]
     write_comparison(shipped, [open_run(name) for name in TWINS], out / "shipped")
-    screen.print(f"\n[bold]Just trained, {config.total_updates} updates[/]")
+    screen.print(f"\nJust trained, {config.total_updates} updates", style="bold")
     print_wide(steps_table(trained))
-    screen.print(f"[bold]Shipped with firststep, {open_run(TWINS[0]).config.total_updates} updates[/]")
+    screen.print(f"Shipped with firststep, {open_run(TWINS[0]).config.total_updates} updates", style="bold")
     print_wide(steps_table(shipped))
     for line in meaning(trained, shipped):
         screen.print(line)

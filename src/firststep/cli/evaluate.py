@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -12,7 +12,15 @@ from firststep.cli.terminal import console, print_wide
 from firststep.distributed import Team, join
 from firststep.errors import FirststepError
 from firststep.evaluation import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, Evaluation, metrics_table
-from firststep.training import BUILTIN, check_same_data, choose_device, data_for, load_trained, open_run
+from firststep.training import (
+    BUILTIN,
+    TrainConfig,
+    check_same_data,
+    choose_device,
+    data_for,
+    load_trained,
+    open_run,
+)
 
 
 def evaluate(
@@ -69,7 +77,7 @@ def evaluate(
     screen = console()
     settings = result.settings
     screen.print(
-        f"[bold]{result.run}[/] ({result.label}, update {result.provenance['update']}) on {settings['data']} "
+        f"{result.run} ({result.label}, update {result.provenance['update']}) on {settings['data']} "
         f"{settings['split']}: {settings['ways']}-way {settings['shots']}-shot, "
         f"{settings['episodes']} episodes"
     )
@@ -111,7 +119,7 @@ def evaluate_run(
             progress(f"testing {trained.run.name}", done, mine)
 
         result = trained.evaluate(dataset, progress=tick, team=ranks, **options)  # type: ignore[arg-type]
-    path = out / file_name(result)
+    path = out / file_name(result.settings, trained.config, which)
 
     def save() -> None:
         try:
@@ -123,8 +131,31 @@ def evaluate_run(
     return result, path
 
 
-def file_name(evaluation: Evaluation) -> str:
-    """Says what differs between the evaluations of one run."""
-    s = evaluation.settings
-    longer = f"-x{s['rate_multiplier']:g}" if s["rate_multiplier"] != 1 else ""
-    return f"{s['data']}-{s['split']}-{s['ways']}way-{s['shots']}shot-{s['episodes']}episodes{longer}"
+def file_name(settings: dict[str, Any], config: TrainConfig, which: str) -> str:
+    """Different for evaluations of one run that differ in anything but the steps."""
+    s = settings
+    name = f"{s['data']}-{s['split']}-{s['ways']}way-{s['shots']}shot-{s['episodes']}episodes"
+    usual = usual_settings(config)
+    for key, word in (
+        ("queries", "queries"),
+        ("seed", "seed"),
+        ("subset", "subset"),
+        ("rate_multiplier", "x"),
+    ):
+        if s[key] != usual[key]:
+            name += f"-{word}{s[key]:g}" if isinstance(s[key], float) else f"-{word}{s[key]}"
+    return name if which == "best" else f"{name}-{which}"
+
+
+def usual_settings(config: TrainConfig) -> dict[str, Any]:
+    """Of a test without any flag, but for the number of episodes."""
+    return {
+        "data": config.data,
+        "split": "test",
+        "ways": config.ways,
+        "shots": config.shots,
+        "queries": config.queries,
+        "seed": TEST_SEED,
+        "rate_multiplier": 1.0,
+        "subset": config.subset if config.term is not None else "cls",
+    }

@@ -164,7 +164,7 @@ def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
     text = html_overview(results)
     make_folder(page.parent)
     write_text(page, text)
-    console().print(f"written: {page}", markup=False)
+    console().print(f"written: {page}")
 
 
 def _dry_run(planned: list[PlannedRun]) -> None:
@@ -176,4 +176,4 @@ def _dry_run(planned: list[PlannedRun]) -> None:
 
 def _show(result: ExperimentResult, out: Path) -> None:
     print_result(result)
-    console().print(f"written: {write_result(result, out)}", markup=False)
+    console().print(f"written: {write_result(result, out)}")

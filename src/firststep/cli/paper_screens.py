@@ -15,7 +15,7 @@ GIB = 2**30
 def print_result(result: ExperimentResult) -> None:
     print_wide(result.table)
     for name, text in result.facts.items():
-        console().print(f"{name}: {text}", markup=False)
+        console().print(f"{name}: {text}")
 
 
 def print_plan(planned: Sequence[PlannedRun], costs: dict[str, Cost | str]) -> None:

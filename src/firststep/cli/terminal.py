@@ -10,7 +10,8 @@ from firststep.utils import Table
 
 
 def console() -> Console:
-    return Console(highlight=False, soft_wrap=True)
+    """Text is shown as it is: brackets in the name of a class or file are part of it, not markup."""
+    return Console(highlight=False, soft_wrap=True, markup=False)
 
 
 def render(table: Table) -> rich_table.Table:

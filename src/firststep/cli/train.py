@@ -80,16 +80,18 @@ def default_folder(config: TrainConfig) -> Path:
 def _resume(
     resume: Annotated[Path, tyro.conf.arg(metavar="RUN")],
     updates: int | None = None,
+    restart: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     backend: Backend = "auto",
 ) -> None:
     """Go on with a run that was interrupted, killed or cut off; it ends as if it had never stopped.
 
     Args:
-        resume: Folder of the run. Its own configuration is used, but for the two flags below.
+        resume: Folder of the run. Its own configuration is used, but for the flags below.
         updates: Train to this many meta-updates instead, longer or shorter.
+        restart: Start over if the run has lost its last checkpoint; what it had logged is dropped.
         backend: Under torchrun, how the processes communicate; auto fits the device.
     """
-    _run(None, resume=resume, out=None, updates=updates, backend=backend)
+    _run(None, resume=resume, out=None, updates=updates, restart=restart, backend=backend)
 
 
 def _run(
@@ -98,6 +100,7 @@ def _run(
     out: Path | None,
     backend: Backend,
     updates: int | None = None,
+    restart: bool = False,
 ) -> None:
     with join(backend) as team, ExitStack() as shown:
         chosen = config or team.on_rank0(lambda: open_run(resume or Path()).config)
@@ -111,7 +114,7 @@ def _run(
             on_update = partial(view, where.name)
         try:
             run = train(
-                config, out, resume=resume, updates=updates, resume_if_exists=launched(),
+                config, out, resume=resume, updates=updates, resume_if_exists=launched(), restart=restart,
                 on_update=on_update, data=data, team=team,
             )  # fmt: skip
         except Interrupted as stop:

@@ -13,20 +13,34 @@ from torch import Tensor
 from firststep.conditioning._checks import require_finite, require_tensor
 
 # Reciprocals of eigenvalues below this would overflow on the way back.
+# How far rounding can take the entries and eigenvalues of a Gram matrix, relative to its largest entry.
+_TOLERANCE = 1e-9
+_COARSE_TOLERANCE = 1e-3  # of a matrix that was computed in less than double precision
 _SMALLEST = torch.finfo(torch.float64).tiny / torch.finfo(torch.float64).eps
 
 
 def eigenvalues(gram: Tensor, *, check_finite: bool = True) -> Tensor:
-    """All eigenvalues of a symmetric matrix [..., n, n], ascending, float64 [..., n].
+    """All eigenvalues of a Gram matrix [..., n, n], ascending, float64 [..., n].
 
-    With ``check_finite=False`` a matrix with NaN has NaN eigenvalues instead of raising.
+    A matrix that is not one (complex, not symmetric, with a clearly negative eigenvalue) is refused. With
+    ``check_finite=False`` its values are not looked at, and a matrix with NaN has NaN eigenvalues.
     """
     require_tensor("gram", gram, 2, "[..., n, n]")
     if gram.shape[-1] != gram.shape[-2] or gram.shape[-1] == 0:
         raise ValueError(f"gram must be square and not empty, [..., n, n], not {tuple(gram.shape)}")
+    if gram.is_complex():
+        raise ValueError(f"gram must be real, not {gram.dtype}")
     if check_finite:
         require_finite("gram", gram)
-        return torch.linalg.eigvalsh(gram.double())
+        exact = gram.double()
+        tolerance = _TOLERANCE if gram.dtype == torch.float64 else _COARSE_TOLERANCE
+        size = exact.detach().abs().amax((-2, -1))
+        if bool(((exact - exact.mT).detach().abs().amax((-2, -1)) > tolerance * size).any()):
+            raise ValueError("gram must be symmetric")
+        values = torch.linalg.eigvalsh(exact)
+        if bool((values[..., 0].detach() < -tolerance * size * gram.shape[-1]).any()):
+            raise ValueError("gram must be positive semi-definite; it has a negative eigenvalue")
+        return values
     gram = gram.double()
     finite = torch.isfinite(gram).flatten(-2).all(-1)
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)

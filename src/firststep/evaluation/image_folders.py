@@ -87,11 +87,13 @@ class AdaptedModel:
         """[queries, classes], each row summing to 1."""
         model = self.meta.functional
         if transductive:
-            return model(self.params, queries).logits.softmax(-1)
-        answers = [
-            model(self.params, torch.cat([self.support.images, query[None]])).logits[-1] for query in queries
-        ]
-        return torch.stack(answers).softmax(-1)
+            logits = model(self.params, queries).logits
+        else:
+            batches = (torch.cat([self.support.images, query[None]]) for query in queries)
+            logits = torch.stack([model(self.params, batch).logits[-1] for batch in batches])
+        if not bool(logits.isfinite().all()):
+            raise FirststepError(f"the outputs are not finite after {self.choice.steps} steps")
+        return logits.softmax(-1)
 
     def save(self, folder: Path, about: dict[str, Any]) -> Path:
         """Adapted weights in safetensors, and beside them what they are; ``about`` the trained model."""
@@ -121,8 +123,19 @@ def adapt_to_images(
     if steps is not None and steps < 0:
         raise FirststepError(f"steps must not be negative, it is {steps}")
     learner = meta.scaled(rate_multiplier)
-    choice = (
-        learner.choose_steps(support.images, support.labels) if steps is None else StepChoice(steps, (), 0)
-    )
+    choice = StepChoice(steps or 0, (), 0)
+    if steps is None:
+        try:
+            choice = learner.choose_steps(support.images, support.labels)
+        except ValueError as error:
+            raise FirststepError(
+                f"cannot choose the number of steps: {error}; are the weights damaged?"
+            ) from None
     params = learner.adapted_params(support.images, support.labels, steps=choice.steps)
+    broken = next((name for name, value in params.items() if not bool(value.isfinite().all())), None)
+    if broken is not None:
+        raise FirststepError(
+            f"{broken} is not finite after {choice.steps} steps: the weights are damaged, or the steps are "
+            f"too long (rate_multiplier {rate_multiplier:g})"
+        )
     return AdaptedModel(learner, support, params, choice)

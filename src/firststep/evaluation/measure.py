@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,9 +11,14 @@ import torch
 
 from firststep.data import Episode
 from firststep.distributed import Team
+from firststep.errors import FirststepError
 from firststep.evaluation.metrics import METRICS, AdaptationState, Metric
 from firststep.meta_learner import MetaLearner
 from firststep.task import Task
+
+
+class NotFinite(FirststepError):
+    """A result is NaN or infinite: the weights are, or adaptation diverges."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +71,7 @@ def measure_task(
     steps: Sequence[int],
     subset: str = "cls",
     metrics: Iterable[str] | None = None,
+    check_finite: bool = True,
 ) -> dict[str, list[float]]:
     """Metric → its value after each of the (ascending) numbers of inner steps on one task.
 
@@ -76,6 +83,7 @@ def measure_task(
         steps: numbers of inner steps.
         subset: parameters whose Gram matrix the metrics see.
         metrics: names in :data:`METRICS`; default all of them.
+        check_finite: refuse outputs and metrics that are NaN or infinite, with :class:`NotFinite`.
     """
     chosen = {name: METRICS[name] for name in (METRICS if metrics is None else metrics)}
     found: dict[str, list[float]] = {name: [] for name in chosen}
@@ -88,8 +96,13 @@ def measure_task(
             taken += 1
         with torch.no_grad():
             state = AdaptationState(meta.functional, current, task, step, subset)
+            if check_finite and not bool(torch.isfinite(state.query.logits).all()):
+                raise NotFinite(f"the outputs for the query set are not finite after {step} steps")
             for name, metric in chosen.items():
-                found[name].append(metric.compute(state).item())
+                value = metric.compute(state).item()
+                if check_finite and not math.isfinite(value):
+                    raise NotFinite(f"the metric {name} is {value} after {step} steps")
+                found[name].append(value)
     return found
 
 
@@ -100,14 +113,22 @@ def measure_tasks(
     steps: Sequence[int],
     subset: str = "cls",
     metrics: Iterable[str] | None = None,
+    check_finite: bool = True,
     progress: Callable[[], None] | None = None,
 ) -> Measurement:
     """:func:`measure_task` over many tasks; ``progress`` is called after each."""
     names = tuple(METRICS if metrics is None else metrics)
     ordered = tuple(sorted(set(steps)))
     rows: dict[str, list[list[float]]] = {name: [] for name in names}
-    for task in tasks:
-        found = measure_task(meta, task, steps=ordered, subset=subset, metrics=names)
+    for number, task in enumerate(tasks):
+        try:
+            found = measure_task(
+                meta, task, steps=ordered, subset=subset, metrics=names, check_finite=check_finite
+            )
+        except NotFinite as error:
+            raise NotFinite(
+                f"task {number}: {error}; the weights are damaged or the steps too long"
+            ) from None
         for name, row in found.items():
             rows[name].append(row)
         if progress is not None:

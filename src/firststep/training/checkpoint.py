@@ -3,13 +3,16 @@
 The tensors of the meta-learner have the names of its ``state_dict()``, so that a ``best`` checkpoint is
 loaded with ``meta.load_state_dict(safetensors.torch.load_file(path))``. The optimiser's are beside them, as
 ``optimiser/exp_avg/NAME`` and so on. Episodes are a pure function of the seed and their number, so there is
-no generator state to keep: the number of the next update is enough.
+no generator state to keep: the number of the next update is enough. A digest of all of it is written beside
+it and checked when it is read: a flipped bit or two exchanged tensors are noticed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +42,27 @@ class Checkpoint:
     best: dict[str, Any]
     """The best validation so far: its accuracy and update."""
 
+    @property
+    def tensors(self) -> Params:
+        """All tensors of the file, by their names there."""
+        both = self.model | {_OPTIMISER + name: value for name, value in self.optimiser.items()}
+        return {name: value.detach().cpu().contiguous() for name, value in both.items()}
+
+    @cached_property
+    def digest(self) -> str:
+        """Of everything in it: names, types, shapes and bits of the tensors, update and best validation."""
+        digest = hashlib.sha256(json.dumps([self.update, self.best], sort_keys=True).encode())
+        for name, value in sorted(self.tensors.items()):
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            digest.update(value.view(-1).view(torch.uint8).numpy().data if value.numel() else b"")
+        return digest.hexdigest()
+
     def save(self, path: Path) -> None:
-        tensors = self.model | {_OPTIMISER + name: value for name, value in self.optimiser.items()}
         # One entry: safetensors writes several in no fixed order, and equal runs shall have equal files.
-        metadata = {FORMAT: json.dumps({"update": self.update, "best": self.best})}
+        state = {"update": self.update, "best": self.best, "digest": self.digest}
         with replacing(path) as temporary:
             try:
-                save_file(
-                    {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
-                    temporary,
-                    metadata,
-                )
+                save_file(self.tensors, temporary, {FORMAT: json.dumps(state)})
             except SafetensorError as error:  # how safetensors reports what the disk says
                 raise OSError(str(error)) from error
 
@@ -70,7 +83,7 @@ def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
             best = state["best"]
         else:
             raise FirststepError(f"{path} is a safetensors file, but not a checkpoint of firststep")
-        return Checkpoint(
+        checkpoint = Checkpoint(
             update=state["update"],
             best=best,
             model={name: value for name, value in tensors.items() if not name.startswith(_OPTIMISER)},
@@ -80,6 +93,10 @@ def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
                 if name.startswith(_OPTIMISER)
             },
         )
+        # Files that were written before there were digests have none.
+        if state.get("digest", checkpoint.digest) != checkpoint.digest:
+            raise ValueError("its contents do not match their digest")
+        return checkpoint
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
         raise FirststepError(f"{path} is damaged ({error}); use another checkpoint of the run") from None
 

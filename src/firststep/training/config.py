@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import types
+import typing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,6 +112,7 @@ class TrainConfig:
     """CPU threads; 0 leaves PyTorch's choice, or each process of torchrun an equal share of the cores."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         for option, allowed in choices().items():
             value = getattr(self, option)
             if value not in allowed:
@@ -133,6 +136,19 @@ class TrainConfig:
                 raise FirststepError(f"{flag(option)} must be a positive number, not {value}")
         if self.compile and self.engine != "stepwise":
             raise FirststepError("--compile works with --engine stepwise only")
+
+    def _check_types(self) -> None:
+        """A file may say ``2.5`` steps or ``true`` queries: Python would compute with them."""
+        for field, annotation in typing.get_type_hints(TrainConfig).items():
+            value = getattr(self, field)
+            allowed = typing.get_args(annotation) or (annotation,)
+            accepted = (*allowed, int) if float in allowed else allowed
+            is_bool = isinstance(value, bool) and bool not in allowed
+            if is_bool or not isinstance(value, accepted):
+                words = " or ".join(
+                    "nothing" if kind is types.NoneType else kind.__name__ for kind in allowed
+                )
+                raise FirststepError(f"{flag(field)} must be {words}, not {value!r}")
 
     @property
     def total_updates(self) -> int:

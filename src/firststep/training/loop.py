@@ -67,6 +67,7 @@ def train(
     resume: str | Path | None = None,
     updates: int | None = None,
     resume_if_exists: bool = False,
+    restart: bool = False,
     on_update: OnUpdate | None = None,
     data: Dataset | None = None,
     team: Team | None = None,
@@ -85,6 +86,7 @@ def train(
             that of a run configured so from the start.
         resume_if_exists: if ``out`` holds a run of the same configuration already, resume it: for launchers
             that start the same command again after a failure.
+        restart: with ``resume``, start over if the run has lost its last checkpoint.
         on_update: called after every update.
         data: the dataset of ``config``, if it is open already.
         team: the processes that share the work, all of which call this; default this one alone.
@@ -102,7 +104,7 @@ def train(
     )
     episodes = training_episodes(chosen, opened), validation_episodes(chosen, opened)
     with ExitStack() as held:
-        saved = ranks.on_rank0(lambda: lock_folder(run, chosen, opened, is_new, held))
+        saved = ranks.on_rank0(lambda: lock_folder(run, chosen, opened, is_new, restart, held))
         if ranks.is_rank0:
             held.enter_context(timed(run.folder, chosen.device))
         state = TrainingState(meta, chosen.outer_rate)
@@ -246,6 +248,7 @@ class _Training:
             steps=steps,
             subset=subset or constrained,
             metrics=metrics,
+            check_finite=False,  # the next update stops, on all ranks, and names the episode
         )
         return mine.gather(self.team, len(numbers))
 

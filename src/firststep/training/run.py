@@ -63,41 +63,43 @@ class Run:
     def load(self, which: str, device: torch.device) -> Checkpoint:
         return load_checkpoint(self.checkpoint_path(which), device)
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """The logged lines, in order."""
+    def metrics(self, tolerant: bool = False) -> list[dict[str, Any]]:
+        """The logged lines, in order; ``tolerant`` leaves out lines that cannot be read, as after a kill."""
         if not self.metrics_path.is_file():
             return []
-        lines = self.metrics_path.read_text(encoding="utf-8").splitlines()
-        try:
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
-            raise FirststepError(f"{self.metrics_path} is damaged ({error})") from None
+        entries = []
+        for line in self.metrics_path.read_bytes().splitlines():
+            try:
+                entry = json.loads(line)
+                if not isinstance(entry, dict) or type(entry.get("update")) is not int:
+                    raise ValueError("a line is not an entry with an update")
+                entries.append(entry)
+            except ValueError as error:
+                if not tolerant:
+                    raise FirststepError(f"{self.metrics_path} is damaged ({error})") from None
+        return entries
 
     def keep_metrics_until(self, update: int) -> None:
         """Drop what was logged after the checkpoint that a run resumes from, and a torn last line."""
         if not self.metrics_path.is_file():
             return
-        kept = []
-        for line in self.metrics_path.read_text(encoding="utf-8").splitlines():
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue
-            if entry["update"] <= update:
-                kept.append(line)
-        write_text(self.metrics_path, "".join(f"{line}\n" for line in kept))
+        entries = [entry for entry in self.metrics(tolerant=True) if entry["update"] <= update]
+        write_text(self.metrics_path, "".join(f"{json.dumps(entry)}\n" for entry in entries))
+
+    def make_folder(self) -> None:
+        """With the folder of the checkpoints; both may exist."""
+        try:
+            self.checkpoint_path("last").parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FirststepError(f"cannot make the run folder {self.folder}: {error.strerror}") from None
 
     def create(self, config: TrainConfig, data: Dataset) -> None:
-        """Make the folder of a new run; one that exists is never touched."""
+        """Write the record of a new run into its folder; one that exists is never touched."""
         if self.record_path.exists():
             raise RunTaken(
                 f"{self.folder} already holds a run; go on with `firststep train --resume {self.folder}`, "
                 "or choose another folder with --out"
             )
-        try:
-            self.checkpoint_path("last").parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FirststepError(f"cannot make the run folder {self.folder}: {error.strerror}") from None
         write_json(
             self.record_path,
             {

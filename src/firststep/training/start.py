@@ -38,9 +38,12 @@ def resolve_run(
 
 
 def lock_folder(
-    run: Run, config: TrainConfig, data: Dataset, is_new: bool, held: ExitStack
+    run: Run, config: TrainConfig, data: Dataset, is_new: bool, restart: bool, held: ExitStack
 ) -> Checkpoint | None:
     """Make the folder or check it, lock it for as long as ``held``, and read the run's last checkpoint."""
+    if is_new:
+        run.make_folder()
+    held.enter_context(run.lock())  # before anything is written: another process may be starting here too
     if is_new:
         run.create(config, data)
     elif run.record["data_fingerprint"] != data.fingerprint:
@@ -48,8 +51,12 @@ def lock_folder(
             f"{run.folder} was trained on other data (fingerprint {run.record['data_fingerprint']}, "
             f"here {data.fingerprint}): the run cannot go on"
         )
-    held.enter_context(run.lock())
     has_begun = run.checkpoint_path("last").is_file()
+    if not has_begun and not restart and len(run.metrics(tolerant=True)) > 1:
+        raise FirststepError(
+            f"{run.checkpoint_path('last')} is missing although the run had been trained; bring it back, or "
+            "start over with --restart, which drops what was logged"
+        )
     saved = run.load("last", torch.device("cpu")) if has_begun else None
     if saved is not None and saved.update > config.total_updates:
         raise FirststepError(

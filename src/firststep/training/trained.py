@@ -28,6 +28,8 @@ class TrainedModel:
     meta: MetaLearner
     update: int
     """The meta-update that the parameters are from."""
+    checkpoint: str
+    """Digest of the checkpoint that they were read from."""
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -70,6 +72,7 @@ class TrainedModel:
             provenance={
                 "config": config.to_json(),
                 "update": self.update,
+                "checkpoint": self.checkpoint,
                 "firststep": package_version(),
                 "torch": torch.__version__,
             },
@@ -111,7 +114,7 @@ def load_trained(
     checkpoint = run.load(which, meta.device)
     check_fits(path, meta.state_dict(), checkpoint.model)
     meta.load_state_dict(checkpoint.model)
-    return TrainedModel(run, config, meta, checkpoint.update)
+    return TrainedModel(run, config, meta, checkpoint.update, checkpoint.digest)
 
 
 def data_for(
