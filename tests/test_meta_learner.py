@@ -301,6 +301,16 @@ def test_dropout_is_refused_by_name() -> None:
     fs.MetaLearner(network.eval())(TASKS)
 
 
+def test_changed_attributes_count_from_then_on() -> None:
+    meta = make()
+    meta(TASKS)
+    meta.steps, meta.conditioning, meta.rule = 3, None, fs.maml(2 * RATE)
+    expected = fs.MetaLearner(meta.network, fs.maml(2 * RATE), steps=3)
+    assert meta(TASKS).item() == expected(TASKS).item()
+    x, y, query, _ = TASKS[0]
+    torch.testing.assert_close(meta.adapt(x, y)(query), expected.adapt(x, y)(query))
+
+
 def test_one_task_needs_no_list() -> None:
     meta = make()
     assert meta(TASKS[0]).item() == meta([tuple(TASKS[0])]).item()

@@ -107,6 +107,7 @@ class MetaLearner(nn.Module):
             "streams": streams,
         }
         self._engine: MetaGradient | None = None
+        self._engine_settings: tuple[Any, ...] = ()
         self._meta_gradient()  # refuses wrong options now, not in the first update
 
     def forward(
@@ -235,7 +236,6 @@ class MetaLearner(nn.Module):
             return self
         longer = copy.copy(self)
         longer.rule = scaled(self.rule, multiplier)
-        longer._engine = None
         return longer
 
     @property
@@ -259,8 +259,10 @@ class MetaLearner(nn.Module):
         return {_unescaped(name): value for name, value in self.rule_params.items()}
 
     def _meta_gradient(self) -> MetaGradient:
-        """Made anew after copying and unpickling: compiled functions cannot be copied."""
-        if self._engine is None:
+        """Made anew where an attribute was changed, and after copying: compiled functions cannot be copied."""
+        settings = (self.rule, self.steps, self.conditioning)
+        if self._engine is None or self._engine_settings != settings:
+            self._engine_settings = settings
             self._engine = MetaGradient(
                 self.functional,
                 self.rule,
