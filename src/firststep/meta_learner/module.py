@@ -259,7 +259,7 @@ class MetaLearner(nn.Module):
         return {_unescaped(name): value for name, value in self.rule_params.items()}
 
     def _meta_gradient(self) -> MetaGradient:
-        """Made anew where an attribute was changed, and after copying: compiled functions cannot be copied."""
+        """Made anew where an attribute has changed, and in copies: compiled functions cannot be copied."""
         settings = (self.rule, self.steps, self.conditioning)
         if self._engine is None or self._engine_settings != settings:
             self._engine_settings = settings
