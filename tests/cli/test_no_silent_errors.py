@@ -21,7 +21,15 @@ from firststep import (
 )
 from firststep.cli import main
 from firststep.evaluation import load_evaluation
-from firststep.training import Run, TrainConfig, load_checkpoint, load_trained, open_run, train
+from firststep.training import (
+    Run,
+    TrainConfig,
+    data_for,
+    load_checkpoint,
+    load_trained,
+    open_run,
+    train,
+)
 from runs import TINY_FLAGS, tiny_run
 
 Captured = pytest.CaptureFixture[str]
@@ -42,10 +50,8 @@ def compared() -> float:
     return float(row[header.split(",").index("accuracy")])
 
 
-def fresh(run: Run, **options: object) -> float:
+def fresh(run: Run) -> float:
     trained = load_trained(run.folder)
-    from firststep.training import data_for
-
     return 100 * float(trained.evaluate(data_for(trained), episodes=3, steps=(0, 1)).at(1).mean())
 
 
@@ -90,34 +96,18 @@ def test_a_stored_evaluation_is_used_where_all_agrees(run: Run) -> None:
 
 
 def test_two_trainings_at_once_leave_one_run_with_its_own_record(tmp_path: Path) -> None:
-    for attempt in range(2):
-        out = tmp_path / f"run{attempt}"
-        processes = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "firststep",
-                    "train",
-                    *TINY_FLAGS,
-                    "--seed",
-                    str(seed),
-                    "--out",
-                    str(out),
-                ],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for seed in (0, 1)
-        ]
-        errors = [process.communicate(timeout=240)[1] for process in processes]
-        codes = [process.returncode for process in processes]
-        assert sorted(codes) == [0, 2], errors
-        winner = open_run(out)
-        assert winner.config.seed == codes.index(0)
-        alone = tiny_run(tmp_path / f"alone{attempt}", seed=winner.config.seed)
-        assert alone.checkpoint_path("last").read_bytes() == winner.checkpoint_path("last").read_bytes()
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "firststep", "train", *TINY_FLAGS, "--out", str(out)]
+    processes = [
+        subprocess.Popen([*command, "--seed", seed], stderr=subprocess.PIPE, text=True) for seed in ("0", "1")
+    ]
+    errors = [process.communicate(timeout=240)[1] for process in processes]
+    codes = [process.returncode for process in processes]
+    assert sorted(codes) == [0, 2], errors
+    winner = open_run(out)
+    assert winner.config.seed == codes.index(0)
+    alone = tiny_run(tmp_path / "alone", seed=winner.config.seed)
+    assert alone.checkpoint_path("last").read_bytes() == winner.checkpoint_path("last").read_bytes()
 
 
 def spoil(run: Run, value: float) -> None:
