@@ -17,6 +17,7 @@ from living import all_gone, workers_of
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.slow
 @pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGINT])
 def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path: Path) -> None:
     """SIGKILL to the demo alone; SIGINT as a terminal sends it, to all processes of the group."""
