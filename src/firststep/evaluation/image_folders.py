@@ -19,13 +19,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from firststep.adaptation import StepChoice
-from firststep.data import Preprocessing, decode
+from firststep.data import IMAGE_ENDINGS, Preprocessing, decode
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params
 from firststep.utils import replacing, write_json
-
-IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 
 
 @dataclass(frozen=True)
