@@ -12,7 +12,7 @@ from firststep.paper.experiment_result import ExperimentResult
 from firststep.paper.figures import FIGURES
 from firststep.paper.settings import ExperimentSettings
 from firststep.plotting import save_figure
-from firststep.utils.files import read_json, write_json, write_text
+from firststep.utils import read_json, write_json, write_text
 from firststep.utils.table import Table
 
 FORMAT = "firststep-paper-result-1"

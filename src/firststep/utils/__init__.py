@@ -4,10 +4,18 @@ Nothing here imports another room.
 """
 
 from firststep.utils.cores import available_cores
-from firststep.utils.files import read_json, replacing, write_json, write_text
+from firststep.utils.files import (
+    prepare_file,
+    prepare_folder,
+    remove_leftovers,
+    replacing,
+    write_json,
+    write_text,
+)
 from firststep.utils.interrupt import StopRequest, stop_requests
 from firststep.utils.locks import locked, try_lock
 from firststep.utils.processes import Send, WorkerProcess
+from firststep.utils.records import check_format, parse_json, read_bytes, read_json, read_record, to_record
 from firststep.utils.registry import Registry, UnknownName
 from firststep.utils.table import MISSING, Cell, Table
 
@@ -21,10 +29,18 @@ __all__ = [
     "UnknownName",
     "WorkerProcess",
     "available_cores",
+    "check_format",
     "locked",
+    "parse_json",
+    "prepare_file",
+    "prepare_folder",
+    "read_bytes",
     "read_json",
+    "read_record",
+    "remove_leftovers",
     "replacing",
     "stop_requests",
+    "to_record",
     "try_lock",
     "write_json",
     "write_text",

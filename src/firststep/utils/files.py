@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import tempfile
@@ -12,16 +13,26 @@ from typing import Any
 
 from firststep.errors import FirststepError
 
+try:
+    import fcntl
+except ImportError:  # Windows: what a killed process left there stays
+    fcntl = None  # type: ignore[assignment]
+
+SUFFIX = ".tmp"
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place when the block ends without an error.
 
-    Until then the old file stays as it was; after an error the temporary one is removed.
+    Until then the old file stays as it was; after an error the temporary one is removed. What a killed
+    process left beside ``path`` is removed too.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    _remove(path.parent.glob(f".{glob.escape(path.name)}.*{SUFFIX}"))
+    try:
+        handle, temporary = _locked_temporary(path)
+    except OSError as error:
+        raise FirststepError(f"cannot write {path}: {error.strerror or error}") from error
     try:
         yield temporary
         with open(temporary, "rb") as file:
@@ -34,21 +45,62 @@ def replacing(path: Path) -> Iterator[Path]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _locked_temporary(path: Path) -> tuple[int, Path]:
+    """A new file beside ``path``, and a handle with a lock on it for as long as its process lives."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SUFFIX, dir=path.parent)
+        if fcntl is None:
+            return handle, Path(name)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.exists(name):  # else another process took it for a dead one's before it was locked
+            return handle, Path(name)
+        os.close(handle)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of killed processes from a folder and those in it; others' stay."""
+    _remove(folder.rglob(f".*{SUFFIX}"))
+
+
+def _remove(candidates: Iterator[Path]) -> None:
+    if fcntl is None:
+        return
+    for path in candidates:
+        with contextlib.suppress(OSError):  # gone, a folder, locked by a living process, or not ours
+            handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        # Names of files may hold bytes that are no text; they are written as they were read.
+        temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
+def prepare_folder(folder: Path) -> None:
+    """Make a folder for output and try it out, so that hours of work do not end in an error."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        folder.mkdir(parents=True, exist_ok=True)
+        # Tried out, because permission bits are unreliable on network drives and for the superuser.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
-        raise FirststepError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise FirststepError(f"{path} is not valid JSON ({error})") from None
+        raise FirststepError(f"cannot write to the folder {folder}: {error.strerror or error}") from None
+
+
+def prepare_file(path: Path) -> None:
+    """The same for a file that will be written."""
+    if path.is_dir():
+        raise FirststepError(f"cannot write {path}: it is a folder")
+    prepare_folder(path.parent)

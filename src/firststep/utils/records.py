@@ -1,0 +1,102 @@
+"""JSON files as typed values: what somebody edited or a disk damaged is refused by file and field.
+
+Every record that firststep keeps (``run.json``, ``metrics.jsonl``, evaluations, results, ``dataset.json``,
+the state in a checkpoint) is a dataclass that is read here and nowhere else. A value is never converted in
+silence: ``2.5`` is no whole number and ``true`` is no count.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+from typing import Any, TypeVar
+
+from firststep.errors import FirststepError
+from firststep.utils.extras import extra
+
+Record = TypeVar("Record")
+
+
+def read_record(path: Path, kind: type[Record]) -> Record:
+    """The file as a ``kind``, usually a dataclass; the error names the file and the field at fault."""
+    return to_record(read_json(path), kind, str(path))
+
+
+def to_record(value: Any, kind: type[Record], where: str) -> Record:
+    """Parsed JSON as a ``kind``; ``where`` is what an error calls it."""
+    with extra("cli", "reading records"):
+        import msgspec
+
+    try:
+        return msgspec.convert(value, kind, dec_hook=_path)
+    except (msgspec.ValidationError, FirststepError) as error:
+        raise FirststepError(f"{where}: {_field_first(str(error))}") from None
+
+
+def check_format(content: Any, where: str, *known: str) -> str:
+    """The ``format`` of a parsed file, which must be among the known ones; the last is that of old files
+    that do not say."""
+    if not isinstance(content, dict):
+        raise FirststepError(f"{where} is damaged: it holds a {_json_name(content)}, not an object")
+    found = content.get("format", known[-1])
+    if found in known:
+        return str(found)
+    family = known[0].rpartition("-")[0]
+    if isinstance(found, str) and found.rpartition("-")[0] == family:
+        raise FirststepError(
+            f"{where} has the format {found}, which this version of firststep does not know; it reads "
+            f"{', '.join(known)}: install a newer one"
+        )
+    raise FirststepError(f"{where} is another kind of file (format {found!r}, not {known[0]})")
+
+
+def read_json(path: Path) -> Any:
+    """The parsed file."""
+    return parse_json(read_bytes(path), str(path))
+
+
+def parse_json(text: bytes | str, where: str) -> Any:
+    """``where`` is what an error calls it."""
+    try:
+        return json.loads(text)
+    except ValueError as error:  # bytes that are not UTF-8 included
+        raise FirststepError(f"{where} is not valid JSON ({error})") from None
+    except RecursionError:
+        raise FirststepError(f"{where} is not valid JSON (it is nested too deeply)") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """A regular file's content: reading from a pipe or device could wait for ever."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FirststepError(f"{path} is not a regular file")
+        return path.read_bytes()
+    except OSError as error:
+        raise FirststepError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _path(kind: type, value: Any) -> Any:
+    """JSON has no paths: they are written as text."""
+    if kind is not Path:
+        raise NotImplementedError(f"a record cannot hold {kind}")
+    if not isinstance(value, str):
+        raise TypeError(f"expected a path, got {_json_name(value)}")
+    return Path(value)
+
+
+def _field_first(message: str) -> str:
+    """``Expected `int`, got `str` - at `$.config.steps` `` as ``config.steps: expected int, got str``."""
+    found = re.fullmatch(r"(?s)(.*) - at `(?:key in )?\$\.?(.*?)`", message)
+    what, field = (found[1], found[2]) if found else (message, "")
+    what = what.replace("`", "")
+    what = re.sub(r"^Object missing required field (\S+)", r"\1 is missing", what)
+    if what.startswith("Expected"):
+        what = "e" + what[1:]
+    return f"{field}: {what}" if field else what
+
+
+def _json_name(value: Any) -> str:
+    names = {list: "list", str: "text", bool: "truth value", type(None): "null"}
+    return names.get(type(value), "number")
