@@ -25,7 +25,7 @@ def glyph_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def glyphs(glyph_cache: Path) -> Dataset:
-    return open_dataset("glyphs", cache_folder=glyph_cache)
+    return open_dataset("glyphs", cache=glyph_cache)
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ def test_beside_the_data_and_instant_the_second_time(tmp_path: Path, monkeypatch
     copies.folder_with_splits(tmp_path)
     dataset = open_dataset("folder", tmp_path)
     assert dataset.folder.parent == tmp_path / ".firststep-cache"
-    monkeypatch.setattr("firststep.data.cache.write_splits", None)  # a second build would fail
+    monkeypatch.setattr("firststep.data.opening.write_splits", None)  # a second build would fail
     again = open_dataset("folder", tmp_path)
     np.testing.assert_array_equal(again.split("train").images, dataset.split("train").images)
     assert isinstance(again.split("train").images, np.memmap)
@@ -41,7 +41,7 @@ def test_chosen_folder_and_environment(tmp_path: Path, monkeypatch: pytest.Monke
     copies.folder_with_splits(tmp_path / "data")
     monkeypatch.setenv("FIRSTSTEP_CACHE", str(tmp_path / "environment"))
     assert open_dataset("folder", tmp_path / "data").folder.parent == tmp_path / "environment"
-    chosen = open_dataset("folder", tmp_path / "data", cache_folder=tmp_path / "chosen")
+    chosen = open_dataset("folder", tmp_path / "data", cache=tmp_path / "chosen")
     assert chosen.folder.parent == tmp_path / "chosen"
     assert not (tmp_path / "data" / ".firststep-cache").exists()
 
@@ -73,9 +73,9 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
     copies.folder_with_splits(tmp_path / "data")
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        FirststepError, match=r"cannot write to the cache folder .*--cache or FIRSTSTEP_CACHE"
+        FirststepError, match=r"cannot write to the cache folder .*`cache` or .* FIRSTSTEP_CACHE"
     ):
-        open_dataset("folder", tmp_path / "data", cache_folder=tmp_path / "file" / "cache")
+        open_dataset("folder", tmp_path / "data", cache=tmp_path / "file" / "cache")
 
 
 def test_fingerprint_follows_content_and_recipe(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         )
 
     monkeypatch.setattr("firststep.data.cache.open", full, raising=False)
-    with pytest.raises(FirststepError, match=r"no space left in .*--cache"):
+    with pytest.raises(FirststepError, match=r"no space left in .*`cache`"):
         open_dataset("folder", tmp_path)
     assert caches(tmp_path / ".firststep-cache") == []
     monkeypatch.undo()

@@ -89,7 +89,7 @@ def test_same_in_another_process_and_for_ever(glyphs: Dataset, glyph_cache: Path
     here = digest(Episodes(glyphs.split("test"), **TASK)[3])
     program = (
         "import hashlib, sys; from firststep.data import Episodes, open_dataset\n"
-        f"split = open_dataset('glyphs', cache_folder={str(glyph_cache)!r}).split('test')\n"
+        f"split = open_dataset('glyphs', cache={str(glyph_cache)!r}).split('test')\n"
         f"episode = Episodes(split, **{TASK!r})[3]\n"
         "print(hashlib.sha256(b''.join(p.tobytes() for p in episode)).hexdigest()[:16])"
     )

@@ -99,7 +99,7 @@ def test_other_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn at the size asked for, not enlarged; a few classes are enough to see it."""
     few = {split: dict(list(classes.items())[:2]) for split, classes in glyph_classes().items()}
     monkeypatch.setattr("firststep.data.glyphs.glyph_classes", lambda: few)
-    dataset = open_dataset("glyphs", image_size=64, seed=5, cache_folder=tmp_path)
+    dataset = open_dataset("glyphs", image_size=64, seed=5, cache=tmp_path)
     assert dataset.split("val").images.shape == (80, 64, 64, 1)
 
 

@@ -37,12 +37,12 @@ def test_missing_pillow_is_one_clear_line() -> None:
     [
         (
             "filelock",
-            lambda folder: open_dataset("glyphs", cache_folder=folder),
+            lambda folder: open_dataset("glyphs", cache=folder),
             "a lock between processes needs",
         ),
         ("platformdirs", lambda folder: open_dataset("glyphs"), "firststep.data needs"),
-        ("matplotlib", lambda folder: open_dataset("glyphs", cache_folder=folder), "glyphs needs"),
-        ("fontTools", lambda folder: open_dataset("glyphs", cache_folder=folder), "glyphs needs"),
+        ("matplotlib", lambda folder: open_dataset("glyphs", cache=folder), "glyphs needs"),
+        ("fontTools", lambda folder: open_dataset("glyphs", cache=folder), "glyphs needs"),
         ("pooch", lambda folder: download_files(DATASETS["cifar-fs"], folder), "a download needs"),
     ],
 )

@@ -28,7 +28,7 @@ def test_layout_is_found_and_read(copy: copies.Copy, tmp_path: Path) -> None:
     root.mkdir()
     expected = copy.write(root)
     dataset = open_dataset(copy.dataset, root, partial=True)
-    assert copy.says in dataset.record["layout"]
+    assert copy.says in dataset.record.layout
     check(dataset, expected, copy.tolerance)
     # Again, from the cache, with the parent folder given: the same data.
     again = open_dataset(copy.dataset, tmp_path, partial=True)
@@ -107,7 +107,7 @@ def test_odd_files_are_named_and_left_alone(tmp_path: Path) -> None:
     copies.folder_with_splits(tmp_path)
     (tmp_path / "train" / "cat" / "notes.txt").write_text("meow")
     dataset = open_dataset("folder", tmp_path)
-    assert dataset.record["odd"] == [str(tmp_path / "train" / "cat" / "notes.txt")]
+    assert dataset.record.odd == [str(tmp_path / "train" / "cat" / "notes.txt")]
     assert dataset.split("train").counts == [3, 3, 3]
 
 

@@ -44,12 +44,12 @@ def test_cub_takes_every_second_class_for_training() -> None:
 
 
 def test_real_omniglot_is_complete(real_omniglot: Path, tmp_path: Path) -> None:
-    dataset = open_dataset("omniglot", real_omniglot, cache_folder=tmp_path)
+    dataset = open_dataset("omniglot", real_omniglot, cache=tmp_path)
     splits = {name: dataset.split(name) for name in dataset.splits}
     assert tuple(len(split.classes) for split in splits.values()) == COUNTS["omniglot"]
     assert sum(COUNTS["omniglot"]) == 964 + 659
     assert all(set(split.counts) == {20} for split in splits.values())
-    assert dataset.record["differences"] == []
+    assert dataset.record.differences == []
     # Ink is bright and rare, paper is black.
     sample = splits["test"].images[::97]
     assert sample.max() > 200
@@ -60,7 +60,7 @@ def test_real_omniglot_is_complete(real_omniglot: Path, tmp_path: Path) -> None:
 def test_everything_missing_or_extra_is_named(tmp_path: Path) -> None:
     copies.mini_folders(tmp_path)
     copies.write_folder(tmp_path / "val", ["n12345678"], 3, "jpg")
-    with pytest.raises(DatasetMismatchError, match=r"train: 58 classes missing: .*--partial") as caught:
+    with pytest.raises(DatasetMismatchError, match=r"train: 58 classes missing: .*`partial=True`") as caught:
         open_dataset("mini-imagenet", tmp_path)
     lines = "\n".join(caught.value.lines)
     missing = sorted(
@@ -71,7 +71,7 @@ def test_everything_missing_or_extra_is_named(tmp_path: Path) -> None:
     assert "not of 600 images: n01532829 has 3" in lines
     # Nothing was cached by the refusal, and accepting it is remembered as what it is.
     accepted = open_dataset("mini-imagenet", tmp_path, partial=True)
-    assert accepted.record["differences"] == caught.value.lines
+    assert accepted.record.differences == caught.value.lines
     with pytest.raises(DatasetMismatchError):
         open_dataset("mini-imagenet", tmp_path)
 

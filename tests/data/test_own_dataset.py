@@ -104,7 +104,7 @@ def test_unsplit_source_is_split_by_class(tmp_path: Path) -> None:
     register_dataset(array_dataset(options=("seed", "rotations")))
     dataset = open_dataset("arrays", tmp_path, seed=1)
     assert [len(dataset.split(split).classes) for split in ("train", "val", "test")] == [13, 3, 4]
-    assert dataset.record["notes"] == ["split by class with seed 1"]
+    assert dataset.record.notes == ["split by class with seed 1"]
     first = int(dataset.split("test").classes[0].removeprefix("class "))
     np.testing.assert_array_equal(dataset.split("test").images[0], np.full((8, 8, 1), 2 * first))
     assert len(open_dataset("arrays", tmp_path, rotations=True).split("test").classes) == 16
@@ -158,7 +158,7 @@ def test_generated_images(tmp_path: Path) -> None:
             ),
         )
     )
-    first, other = (open_dataset("noise", seed=seed, cache_folder=tmp_path) for seed in (0, 1))
+    first, other = (open_dataset("noise", seed=seed, cache=tmp_path) for seed in (0, 1))
     assert first.split("train").images.shape == (30, 4, 4, 1)
     assert first.fingerprint != other.fingerprint
     with pytest.raises(FirststepError, match="noise is generated, not read from files"):

@@ -58,6 +58,9 @@ def data(
     from firststep.cli.progress import progress_bar
     from firststep.data import DatasetMismatchError, download_files, get_dataset_info, open_dataset
 
+    if episode < 0:
+        raise FirststepError(f"episodes are numbered from 0, not {episode}")
+    _prepare(sheet, classes_sheet)
     try:
         with progress_bar() as progress:
             if download:
@@ -73,7 +76,8 @@ def data(
                 rotations=rotations,
                 skip_broken=skip_broken,
                 partial=partial,
-                cache_folder=cache,
+                cache=cache,
+                verify=True,
                 progress=progress,
             )
     except DatasetMismatchError as error:
@@ -84,3 +88,16 @@ def data(
     data_view.draw_episode(shown, episode, sheet or dataset.folder / f"{split}-episode-{episode}.png")
     if classes_sheet is not None:
         data_view.draw_classes(shown, classes_sheet)
+
+
+def _prepare(sheet: Path | None, classes_sheet: Path | None) -> None:
+    """Sheets are drawn last: that they can be written is known before a cache is built for hours."""
+    from firststep.data import require_png
+    from firststep.utils import prepare_file
+
+    for path in (sheet, classes_sheet):
+        if path is not None:
+            require_png(path)
+            prepare_file(path)
+    if sheet is not None and classes_sheet is not None and sheet.resolve() == classes_sheet.resolve():
+        raise FirststepError(f"the two sheets need two files, not {sheet} for both")

@@ -45,25 +45,25 @@ def print_registry() -> None:
 
 def print_dataset(dataset: Dataset) -> None:
     screen, record = console(), dataset.record
-    screen.print(Text.assemble((dataset.name, "bold"), ": ", record["layout"]))
+    screen.print(Text.assemble((dataset.name, "bold"), ": ", record.layout))
     table = Table(["split", "classes", "images", "fewest a class", "most a class"])
-    for split, facts in record["splits"].items():
-        counts = facts["counts"] or [0]
-        numbers = len(facts["classes"]), sum(counts), min(counts), max(counts)
+    for split, facts in record.splits.items():
+        counts = facts.counts or [0]
+        numbers = len(facts.classes), sum(counts), min(counts), max(counts)
         table.add_row(split, *map(str, numbers))
     screen.print(render(table))
     size = dataset.image_size
     _print_line(screen, "images", f"{size} x {size} px, {_colours(dataset.channels)}")
     _print_line(screen, "fingerprint", dataset.fingerprint)
     _print_line(screen, "cache", str(dataset.folder))
-    for note in record["notes"]:
+    for note in record.notes:
         _print_line(screen, "note", note)
-    for line in record["differences"]:
+    for line in record.differences:
         _print_line(screen, "differs", line, style="yellow")
-    if not record["differences"] and get_dataset_info(dataset.name).official is not None:
+    if not record.differences and get_dataset_info(dataset.name).official is not None:
         _print_line(screen, "official", "classes and counts agree with the published split")
-    _print_files(screen, "broken", "images left out", record["broken"])
-    _print_files(screen, "odd", "files that are not part of it", record["odd"])
+    _print_files(screen, "broken", "images left out", record.broken)
+    _print_files(screen, "odd", "files that are not part of it", record.odd)
 
 
 def _colours(channels: int) -> str:

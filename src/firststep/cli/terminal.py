@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 from rich import table as rich_table
 from rich.console import Console
 from rich.text import Text
@@ -11,6 +14,9 @@ from firststep.utils import Table
 
 def console() -> Console:
     """Text is shown as it is: brackets in the name of a class or file are part of it, not markup."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files may hold bytes that are no text: shown as escapes, as on standard error.
+        sys.stdout.reconfigure(errors="backslashreplace")
     return Console(highlight=False, soft_wrap=True, markup=False)
 
 

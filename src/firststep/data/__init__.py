@@ -6,8 +6,8 @@ with extra("cli", "firststep.data"):
     from firststep.data import shipped_datasets as _shipped_datasets  # noqa: F401 registers them
     from firststep.data.augmentation import Augmentation
     from firststep.data.cache import ProgressCallback, user_cache
-    from firststep.data.contact_sheet import write_class_sheet, write_episode_sheet
-    from firststep.data.dataset import Dataset, DatasetMismatchError, Split, open_dataset
+    from firststep.data.contact_sheet import require_png, write_class_sheet, write_episode_sheet
+    from firststep.data.dataset import Dataset, Split
     from firststep.data.dataset_info import (
         DATASETS,
         DatasetInfo,
@@ -21,7 +21,9 @@ with extra("cli", "firststep.data"):
     from firststep.data.episodes import Episode, EpisodeRows, Episodes
     from firststep.data.layouts.layout import IMAGE_ENDINGS, Layout
     from firststep.data.official_splits import OfficialSplits
+    from firststep.data.opening import DatasetMismatchError, open_dataset
     from firststep.data.preprocessing import Preprocessing, decode, load_image
+    from firststep.data.regular_files import entries, require_regular
     from firststep.data.source import ArrayImages, ClassImages, EncodedImages, FileImages, Source
 
 __all__ = [
@@ -49,10 +51,13 @@ __all__ = [
     "Split",
     "decode",
     "download_files",
+    "entries",
     "get_dataset_info",
     "load_image",
     "open_dataset",
     "register_dataset",
+    "require_png",
+    "require_regular",
     "user_cache",
     "write_class_sheet",
     "write_episode_sheet",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -17,14 +16,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from firststep.data.cache_record import CacheRecord, SplitRecord, write_cache_record, write_checks
+from firststep.data.pictures import quiet
+from firststep.data.pixel_checks import checksum
 from firststep.data.preprocessing import Preprocessing
 from firststep.data.source import ClassImages, Source
 from firststep.errors import FirststepError
-from firststep.utils import available_cores, locked
+from firststep.utils import available_cores, locked, try_lock
 from firststep.utils.extras import extra
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -81,7 +82,7 @@ def only_builder(root: Path, key: str, progress: ProgressCallback | None) -> Ite
         except OSError as error:
             raise FirststepError(
                 f"cannot write to the cache folder {root} ({error.strerror}); "
-                f"choose another with --cache or {ENVIRONMENT}"
+                f"choose another with `cache` or the environment variable {ENVIRONMENT}"
             ) from None
         yield
 
@@ -89,19 +90,29 @@ def only_builder(root: Path, key: str, progress: ProgressCallback | None) -> Ite
 @contextmanager
 def workspace(root: Path, key: str) -> Iterator[Path]:
     """A temporary folder beside the final one; gone afterwards. Call it only as the sole builder."""
-    for left_behind in root.glob(f".{key}.*"):
-        shutil.rmtree(left_behind, ignore_errors=True)
+    _remove_leftovers(root, key)
     folder = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=root))
     try:
         yield folder
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise FirststepError(
-                f"no space left in {root} for the cache; free some or choose another folder with --cache"
+                f"no space left in {root} for the cache; free some, or choose another folder with `cache`"
             ) from None
         raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_leftovers(root: Path, key: str) -> None:
+    """The temporary folders of killed builders, whichever cache they were for; those at work keep theirs."""
+    for folder in root.glob(".*-*px-*.*"):
+        other = folder.name[1:].rpartition(".")[0]
+        if other == key:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif (lock := try_lock(root / f"{other}.lock")) is not None:
+            with lock:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_splits(
@@ -110,17 +121,17 @@ def write_splits(
     preprocessing: Preprocessing,
     skip_broken: bool,
     progress: ProgressCallback | None,
-) -> dict[str, Any]:
-    """Decode everything into ``folder``; return what was written, with a hash of every split's pixels."""
-    total = sum(len(images) for classes in source.splits.values() for images in classes.values())
+) -> tuple[dict[str, SplitRecord], list[str]]:
+    """Decode everything into ``folder``; return what was written, and the broken images left out."""
+    total = image_count(source)
     done = 0
-    splits: dict[str, Any] = {}
+    splits: dict[str, SplitRecord] = {}
     broken: list[str] = []
     threads = min(8, available_cores()) if source.parallel else 1
-    with ThreadPoolExecutor(max_workers=threads) as pool:
+    with quiet(), ThreadPoolExecutor(max_workers=threads) as pool:
         for split, classes in source.splits.items():
             counts = dict.fromkeys(classes, 0)
-            digest = hashlib.sha256()
+            digest, sums = hashlib.sha256(), []
             with open(folder / f"{split}.u8", "wb") as file:
                 jobs = ((name, images, i) for name, images in classes.items() for i in range(len(images)))
                 while batch := list(islice(jobs, BATCH)):
@@ -131,24 +142,32 @@ def write_splits(
                     ):
                         if isinstance(pixels, FirststepError):
                             if not skip_broken:
-                                raise FirststepError(f"{pixels}; repair or remove it, or pass --skip-broken")
+                                raise FirststepError(
+                                    f"{pixels}; repair or remove it, or pass `skip_broken=True`"
+                                )
                             broken.append(images.name(i))
                             continue
                         row = pixels.tobytes()
                         file.write(row)
                         digest.update(row)
+                        sums.append(checksum(row))
                         counts[name] += 1
                     done += len(batch)
                     if progress:
                         progress(f"decoding {split}", done, total)
                 file.flush()
                 os.fsync(file.fileno())
-            splits[split] = {
-                "classes": list(counts),
-                "counts": list(counts.values()),
-                "sha256": digest.hexdigest(),
-            }
-    return {"splits": splits, "broken": broken}
+            splits[split] = SplitRecord(
+                classes=list(counts),
+                counts=list(counts.values()),
+                sha256=digest.hexdigest(),
+                checks=write_checks(folder, split, np.array(sums, dtype="<u4")),
+            )
+    return splits, broken
+
+
+def image_count(source: Source) -> int:
+    return sum(len(images) for classes in source.splits.values() for images in classes.values())
 
 
 def _pixels(images: ClassImages, index: int, preprocessing: Preprocessing) -> np.ndarray | FirststepError:
@@ -159,22 +178,15 @@ def _pixels(images: ClassImages, index: int, preprocessing: Preprocessing) -> np
         return error
 
 
-def publish(folder: Path, final: Path, record: dict[str, Any]) -> None:
+def publish(folder: Path, final: Path, record: CacheRecord) -> None:
     """Give the finished folder its final name, which makes it a cache."""
-    (folder / "dataset.json").write_text(
-        json.dumps(record, indent=1, ensure_ascii=True) + "\n", encoding="ascii"
-    )
-    shutil.rmtree(final, ignore_errors=True)  # there only if it was damaged
-    folder.rename(final)
-
-
-def read_record(final: Path, bytes_per_image: int) -> dict[str, Any] | None:
-    """The record of a complete, undamaged cache, or None."""
+    write_cache_record(folder, record)
     try:
-        record: dict[str, Any] = json.loads((final / "dataset.json").read_text(encoding="ascii"))
-        for split, facts in record["splits"].items():
-            if (final / f"{split}.u8").stat().st_size != sum(facts["counts"]) * bytes_per_image:
-                return None
-    except (OSError, ValueError, KeyError):
-        return None
-    return record
+        if os.path.lexists(final):  # damaged; out of the way at once, whatever it is
+            final.rename(folder.with_name("damaged"))
+        folder.rename(final)
+    except OSError as error:
+        raise FirststepError(
+            f"cannot replace the damaged cache {final} ({error.strerror}); delete it, or choose another "
+            "folder with `cache`"
+        ) from None

@@ -20,10 +20,11 @@ BREAK = 10
 
 def write_episode_sheet(episodes: Episodes, index: int, path: Path | str, queries: int = 8) -> None:
     """One row a class: its support images, a wider gap, then some of its query images."""
+    if index < 0:
+        raise FirststepError(f"episodes are numbered from 0, not {index}")
     rows = episodes.rows(index)
-    images = episodes.split.images
-    support = [images[row] for row in rows.support]
-    query = [images[row] for row in rows.query[:, :queries]]
+    support = [episodes.split.pixels(row) for row in rows.support]
+    query = [episodes.split.pixels(row) for row in rows.query[:, :queries]]
     _save(_grid(support, query), path, episodes.split)
 
 
@@ -33,7 +34,8 @@ def write_class_sheet(split: Split, path: Path | str, rows: int = 12, columns: i
     starts = split.starts()
     chosen = [i * len(split.classes) // rows for i in range(rows)]
     columns = min([columns, *(split.counts[i] for i in chosen)])
-    _save(_grid([split.images[starts[i] : starts[i] + columns] for i in chosen], []), path, split)
+    shown = [split.pixels(np.arange(starts[i], starts[i] + columns)) for i in chosen]
+    _save(_grid(shown, []), path, split)
 
 
 def _grid(left: list[np.ndarray], right: list[np.ndarray]) -> np.ndarray:
@@ -55,13 +57,18 @@ def _grid(left: list[np.ndarray], right: list[np.ndarray]) -> np.ndarray:
 
 def _save(sheet: np.ndarray, path: Path | str, split: Split) -> None:
     path = Path(path)
-    if path.suffix.lower() != ".png":
-        raise FirststepError(f"a contact sheet is a PNG: name it {path.with_suffix('.png')}, not {path}")
+    require_png(path)
     # Small images are hard to judge at their own size.
     zoom = max(1, math.ceil(48 / split.preprocessing.image_size))
     image = Image.fromarray(sheet if sheet.shape[-1] == 3 else sheet[:, :, 0])
     image = image.resize((image.width * zoom, image.height * zoom), Image.Resampling.NEAREST)
     _write_png(image, path)
+
+
+def require_png(path: Path) -> None:
+    """``FirststepError`` if a contact sheet cannot have this name."""
+    if path.suffix.lower() != ".png":
+        raise FirststepError(f"a contact sheet is a PNG: name it {path.parent / path.stem}.png, not {path}")
 
 
 def _write_png(image: Image.Image, path: Path) -> None:

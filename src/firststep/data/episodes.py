@@ -65,7 +65,6 @@ class Episodes:
         self.split, self.ways, self.shots, self.queries, self.seed = split, ways, shots, queries, seed
         self.augment = Augmentation() if augment is True else (augment or None)
         self._starts = np.array(split.starts())
-        self._images = np.asarray(split.images)  # indexing a memmap itself costs a memmap each time
         self._support_labels = np.repeat(np.arange(ways, dtype=np.int64), shots)
         self._query_labels = np.repeat(np.arange(ways, dtype=np.int64), queries)
 
@@ -88,7 +87,7 @@ class Episodes:
 
     def __getitem__(self, index: int) -> Episode:
         rows = self.rows(index)
-        support, query = self._images[rows.support.ravel()], self._images[rows.query.ravel()]
+        support, query = (self.split.pixels(part.ravel()) for part in (rows.support, rows.query))
         if self.augment is not None:
             draws = self._draws("augmentation", index)
             support = self.augment(support, draws)

@@ -41,7 +41,7 @@ def open_data(config: TrainConfig, progress: ProgressCallback | None = None) -> 
         rotations=config.rotations,
         skip_broken=config.skip_broken,
         partial=config.partial,
-        cache_folder=config.cache,
+        cache=config.cache,
         progress=progress,
     )
 
