@@ -63,9 +63,9 @@ def test_truncated_jpeg_is_named_and_skipped_only_if_asked(tmp_path: Path) -> No
     broken = cut_one(tmp_path)
     message = refused("folder", tmp_path)
     assert str(broken) in message
-    assert "--skip-broken" in message
+    assert "`skip_broken=True`" in message
     dataset = open_dataset("folder", tmp_path, skip_broken=True)
-    assert dataset.record["broken"] == [str(broken)]
+    assert dataset.record.broken == [str(broken)]
     counts = {
         n: c
         for s in dataset.splits
@@ -199,7 +199,7 @@ def test_csv_with_other_columns_or_paths(tmp_path: Path) -> None:
 def test_csv_that_lists_missing_files(tmp_path: Path) -> None:
     copies.mini_csv(tmp_path)
     next((tmp_path / "images").iterdir()).unlink()
-    notes = open_dataset("mini-imagenet", tmp_path, partial=True).record["notes"]
+    notes = open_dataset("mini-imagenet", tmp_path, partial=True).record.notes
     assert any("lists 1 files that images/ does not have" in note for note in notes)
 
 

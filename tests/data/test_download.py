@@ -108,10 +108,10 @@ def test_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         pytest.skip("this system has no /dev/full")
 
     @contextlib.contextmanager
-    def full(path: str | None = None) -> Iterator[str]:
-        yield "/dev/full"
+    def full(path: Path) -> Iterator[Path]:
+        yield Path("/dev/full")
 
-    monkeypatch.setattr("pooch.core.temporary_file", full)
+    monkeypatch.setattr("firststep.data.download.replacing", full)
     with pytest.raises(FirststepError, match=r"no space left in .* for a\.zip"):
         download_files(server.info(a_zip=CONTENT), tmp_path)
     assert list(tmp_path.iterdir()) == []

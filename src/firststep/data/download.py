@@ -10,7 +10,9 @@ from typing import Any
 from firststep.data.cache import ProgressCallback
 from firststep.data.dataset_info import DatasetInfo, PublishedFile
 from firststep.data.reading import how_to_get
+from firststep.data.regular_files import open_regular
 from firststep.errors import FirststepError
+from firststep.utils import prepare_folder, replacing
 from firststep.utils.extras import extra
 
 
@@ -37,35 +39,30 @@ def _fetch(file: PublishedFile, folder: Path, progress: ProgressCallback | None)
             return target
         raise FirststepError(
             f"{target} exists but its md5 is {actual}, not the official {file.md5}; "
-            "move it away to download it again, or leave --download out to use it"
+            "move it away to download it again, or use it as it is, without a download"
         )
-    pooch.get_logger().setLevel("WARNING")
-    try:
-        pooch.retrieve(
-            file.url,
-            known_hash=f"md5:{file.md5}",
-            fname=file.name,
-            path=folder,
-            downloader=pooch.HTTPDownloader(progressbar=_Bar(file.name, progress), timeout=30),
-        )
-    except ValueError:
-        raise FirststepError(
-            f"{file.url} gave another file than expected (md5 is not {file.md5}); "
-            "nothing was kept, try again later"
-        ) from None
-    except OSError as error:  # includes all of requests' errors
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise FirststepError(f"no space left in {folder} for {file.name}; nothing was kept") from None
-        if isinstance(error, PermissionError):
-            raise FirststepError(f"cannot write to {folder} (permission denied)") from None
-        raise FirststepError(
-            f"download of {file.url} failed ({_short(error)}); nothing was kept, try again"
-        ) from None
+    prepare_folder(folder)
+    # pooch's own temporary files would stay after a kill; the next download removes these.
+    with replacing(target) as temporary:
+        fetch = pooch.HTTPDownloader(progressbar=_Bar(file.name, progress), timeout=30)
+        try:
+            fetch(file.url, str(temporary), None)
+        except OSError as error:  # includes all of requests' errors
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise FirststepError(f"no space left in {folder} for {file.name}; nothing was kept") from None
+            raise FirststepError(
+                f"download of {file.url} failed ({_short(error)}); nothing was kept, try again"
+            ) from None
+        if _md5(temporary) != file.md5:
+            raise FirststepError(
+                f"{file.url} gave another file than expected (md5 is not {file.md5}); "
+                "nothing was kept, try again later"
+            )
     return target
 
 
 def _md5(path: Path) -> str:
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "md5").hexdigest()
 
 

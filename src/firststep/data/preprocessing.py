@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 
+from firststep.data.pictures import eight_bit, plain, read_picture
 from firststep.errors import FirststepError
 
 VERSION = 1
@@ -40,6 +41,11 @@ class Preprocessing:
             raise FirststepError(f"channels must be 1 (grey) or 3 (RGB), not {self.channels}")
 
     @property
+    def mode(self) -> str:
+        """Pillow's name for such images"""
+        return "L" if self.channels == 1 else "RGB"
+
+    @property
     def mean(self) -> tuple[float, ...]:
         return INK_MEAN if self.ink else (GREY_MEAN if self.channels == 1 else IMAGENET_MEAN)
 
@@ -52,13 +58,15 @@ class Preprocessing:
         return asdict(self)
 
     def pixels(self, image: Image.Image) -> np.ndarray:
-        """uint8 [image_size, image_size, channels]."""
-        upright = ImageOps.exif_transpose(image)
-        plain = _plain(upright, "L" if self.channels == 1 else "RGB")
+        """Any image as uint8 [image_size, image_size, channels]."""
+        return self.fitted(plain(eight_bit(ImageOps.exif_transpose(image)), self.mode))
+
+    def fitted(self, image: Image.Image) -> np.ndarray:
+        """The same of an upright image in the mode that ``mode`` names."""
         size = (self.image_size, self.image_size)
-        if plain.size != size:
-            plain = ImageOps.fit(plain, size, method=Image.Resampling.BILINEAR)
-        array = np.array(plain, dtype=np.uint8).reshape(*size, self.channels)
+        if image.size != size:
+            image = ImageOps.fit(image, size, method=Image.Resampling.BILINEAR)
+        array = np.array(image, dtype=np.uint8).reshape(*size, self.channels)
         if self.ink and _border_is_light(array):
             array = 255 - array
         return array
@@ -74,21 +82,6 @@ class Preprocessing:
         return normalised
 
 
-def _plain(image: Image.Image, mode: str) -> Image.Image:
-    """Any of Pillow's modes to "L" or "RGB" with what a viewer would show."""
-    if image.mode.startswith("I"):  # 16-bit grey: Pillow's own conversion would clip, not scale
-        deep = np.asarray(image).astype(np.int64)
-        image = Image.fromarray(np.clip(deep // 257, 0, 255).astype(np.uint8))
-    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        see_through = image.convert("RGBA")
-        paper = Image.new("RGBA", see_through.size, "white")
-        image = Image.alpha_composite(paper, see_through)
-    # Palette and CMYK images hold colours; grey is the luma of those.
-    if image.mode not in ("L", "1", "RGB"):
-        image = image.convert("RGB")
-    return image.convert(mode)
-
-
 def _border_is_light(array: np.ndarray) -> bool:
     border = np.concatenate([array[0], array[-1], array[:, 0], array[:, -1]])
     return bool(2 * np.count_nonzero(border > 127) > border.size)
@@ -96,17 +89,7 @@ def _border_is_light(array: np.ndarray) -> bool:
 
 def decode(file: Path | str | BinaryIO, name: str, preprocessing: Preprocessing) -> np.ndarray:
     """Pixels of an image file (path or binary stream); ``name`` is what an error calls it."""
-    try:
-        with Image.open(file) as opened:
-            opened.load()
-            return preprocessing.pixels(opened)
-    except UnidentifiedImageError:
-        raise FirststepError(f"{name} is not an image that Pillow can read") from None
-    except FileNotFoundError:
-        raise FirststepError(f"{name} does not exist") from None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        # Pillow says SyntaxError for a broken PNG and ValueError for a broken header.
-        raise FirststepError(f"{name} is a broken image ({error})") from None
+    return preprocessing.fitted(read_picture(file, name, preprocessing.mode))
 
 
 def load_image(path: Path | str, image_size: int, channels: int = 3, *, ink: bool = False) -> np.ndarray:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from firststep.data.archives import is_archive, unpack
 from firststep.data.dataset_info import DatasetInfo
-from firststep.data.layouts.layout import Located, files_below, locate
+from firststep.data.layouts.layout import Located, files_below, locate, subfolders
+from firststep.data.regular_files import entries
 from firststep.data.source import Source, with_rotations, with_seeded_split
 from firststep.errors import FirststepError
 
@@ -22,19 +24,35 @@ class ReadOptions:
     rotations: bool = False
     """four times the classes by quarter turns"""
 
+    def __post_init__(self) -> None:
+        if not -(2**63) <= self.seed < 2**64:
+            raise FirststepError(f"the seed {self.seed} has more than 64 bits; choose a smaller one")
+
 
 def find(info: DatasetInfo, path: Path) -> Located:
     """The dataset at a path: unpacked in some layout, or as archives."""
-    if not path.exists():
-        raise FirststepError(f"{path} does not exist; {how_to_get(info)}")
+    _require_readable(info, path)
     found = None if is_archive(path) else locate(path, info.layouts)
     found = found or _archives(info, path)
     if found is None:
         looked_for = "; ".join(layout.what for layout in info.layouts)
-        if path.is_dir() and not any(path.iterdir()):
+        if path.is_dir() and not entries(path):
             raise FirststepError(f"{path} is empty; looked for {info.name} as: {looked_for}")
         raise FirststepError(f"no {info.name} found in {path}; looked for: {looked_for}")
     return found
+
+
+def _require_readable(info: DatasetInfo, path: Path) -> None:
+    """A folder or a file: looking into a pipe could wait for ever."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        lost = "is a link to something that does not exist" if path.is_symlink() else "does not exist"
+        raise FirststepError(f"{path} {lost}; {how_to_get(info)}") from None
+    except (OSError, ValueError) as error:
+        raise FirststepError(f"{path} cannot be read ({getattr(error, 'strerror', error)})") from None
+    if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+        raise FirststepError(f"{path} is a pipe, socket or device, not a folder or file; {how_to_get(info)}")
 
 
 def how_to_get(info: DatasetInfo) -> str:
@@ -47,7 +65,7 @@ def how_to_get(info: DatasetInfo) -> str:
 
 def _archives(info: DatasetInfo, path: Path) -> Located | None:
     """All published archives of the dataset in one folder, or any one archive that was given."""
-    folders = [path.parent] if path.is_file() else [path, *(p for p in sorted(path.iterdir()) if p.is_dir())]
+    folders = [path.parent] if path.is_file() else [path, *subfolders(path)]
     for folder in folders:
         archives = [folder / file.name for file in info.files]
         if archives and all(map(is_archive, archives)) and (path.is_dir() or path in archives):
@@ -59,10 +77,18 @@ def source_files(found: Located) -> list[tuple[str, int, int]]:
     """(name, size, time of change) of every file that the dataset consists of."""
     files = []
     for part in found.parts:
-        for file in [part] if part.is_file() else files_below(part):
-            status = os.stat(file)
+        for file in files_below(part) if part.is_dir() else [part]:
+            status = _status(file)
             files.append((str(file.relative_to(found.root)), status.st_size, status.st_mtime_ns))
     return files
+
+
+def _status(file: Path) -> os.stat_result:
+    """Of the link itself where it leads nowhere: if it is an image, decoding names it."""
+    try:
+        return os.stat(file)
+    except OSError:
+        return os.lstat(file)
 
 
 def read(info: DatasetInfo, found: Located, options: ReadOptions, workspace: Path) -> Source:
@@ -76,7 +102,9 @@ def read(info: DatasetInfo, found: Located, options: ReadOptions, workspace: Pat
         inside = locate(workspace, info.layouts)
         if inside is None or inside.layout is None:
             looked_for = "; ".join(layout.what for layout in info.layouts)
-            raise FirststepError(f"no {info.name} found inside {names}; looked for: {looked_for}")
+            packed = next((file.name for file in files_below(workspace) if is_archive(file)), None)
+            hint = f"; it holds the archive {packed}: unpack that yourself" if packed else ""
+            raise FirststepError(f"no {info.name} found inside {names}; looked for: {looked_for}{hint}")
         source = inside.layout.read(inside.root)
         source = replace(source, layout=f"{names}: {source.layout}")
     if options.rotations:

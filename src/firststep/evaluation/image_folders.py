@@ -19,11 +19,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from firststep.adaptation import StepChoice
-from firststep.data import IMAGE_ENDINGS, Preprocessing, decode
+from firststep.data import IMAGE_ENDINGS, Preprocessing, decode, entries, require_regular
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params
-from firststep.utils import replacing, write_json
+from firststep.utils import prepare_folder, replacing, write_json
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,11 @@ class ImageSupport:
 
 
 def image_files(path: Path) -> list[Path]:
-    """An image, or all images directly in a folder, sorted by name."""
-    if path.is_file():
-        return [path]
+    """An image, or all images directly in a folder, sorted by name; hidden ones are left out."""
     if not path.is_dir():
-        raise FirststepError(f"{path} does not exist")
-    files = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS)
+        require_regular(path)
+        return [path]
+    files = [file for file in entries(path) if file.suffix.lower() in IMAGE_ENDINGS and not file.is_dir()]
     if not files:
         raise FirststepError(f"{path} has no images ({', '.join(sorted(IMAGE_ENDINGS))})")
     return files
@@ -56,7 +55,7 @@ def load_support(folder: Path, meta: MetaLearner, preprocessing: Preprocessing) 
     """The support set in ``folder``: a subfolder for each class, named by it, with a few images each."""
     if not folder.is_dir():
         raise FirststepError(f"{folder} is not a folder; the support set has one subfolder for each class")
-    folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    folders = [path for path in entries(folder) if path.is_dir()]
     ways = meta.num_classes
     if len(folders) != ways:
         found = f": {', '.join(path.name for path in folders)}" if folders else ""
@@ -95,7 +94,7 @@ class AdaptedModel:
 
     def save(self, folder: Path, about: dict[str, Any]) -> Path:
         """Adapted weights in safetensors, and beside them what they are; ``about`` the trained model."""
-        folder.mkdir(parents=True, exist_ok=True)
+        prepare_folder(folder)
         path = folder / "adapted.safetensors"
         with replacing(path) as temporary:
             save_file({name: value.cpu().contiguous() for name, value in self.params.items()}, temporary)

@@ -12,7 +12,7 @@ from firststep.data.layouts.labelled_arrays import load_dictionary, read_labelle
 from firststep.data.layouts.layout import Layout, all_or_none, split_folders
 from firststep.data.official_splits import OfficialSplits
 from firststep.data.source import SPLITS, ArrayImages, ClassImages, Source, collect
-from firststep.data.unpickle import as_array, as_text
+from firststep.data.unpickle import as_array, as_names, as_whole_numbers
 from firststep.errors import FirststepError
 
 
@@ -72,8 +72,10 @@ def _arranged(
 
 def _original(root: Path) -> tuple[list[tuple[str, ClassImages]], list[str]]:
     """Krizhevsky's pickles: rows of 3072 bytes, red plane first; train's 500 and test's 100 merged."""
-    names = [as_text(n) for n in load_dictionary(root / "meta", "fine_label_names")["fine_label_names"]]
-    arrays, labels = [], []
+    meta = load_dictionary(root / "meta", "fine_label_names")
+    names = as_names(meta["fine_label_names"], root / "meta")
+    arrays: list[np.ndarray] = []
+    labels: list[int] = []
     for half in ("train", "test"):
         content = load_dictionary(root / half, "data", "fine_labels")
         rows = as_array(content["data"], root / half)
@@ -81,15 +83,15 @@ def _original(root: Path) -> tuple[list[tuple[str, ClassImages]], list[str]]:
             raise FirststepError(
                 f"{root / half}: data is {rows.dtype} {rows.shape}, expected uint8 [N, 3072]"
             )
-        if len(rows) != len(content["fine_labels"]):
-            raise FirststepError(
-                f"{root / half}: {len(rows)} images but {len(content['fine_labels'])} labels"
-            )
+        half_labels = as_whole_numbers(content["fine_labels"], root / half).tolist()
+        if len(rows) != len(half_labels):
+            raise FirststepError(f"{root / half}: {len(rows)} images but {len(half_labels)} labels")
         arrays.append(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
-        labels += list(content["fine_labels"])
+        labels += half_labels
     # 60,000 images of 3 KB: the only source that is small enough to be joined in memory.
     images = np.concatenate(arrays)
     by_label = rows_of_labels(labels, root / "train")
-    if by_label and max(by_label) >= len(names):
-        raise FirststepError(f"{root / 'meta'} names {len(names)} classes, but label {max(by_label)} is used")
+    for label in by_label:
+        if not 0 <= label < len(names):
+            raise FirststepError(f"{root / 'meta'} names {len(names)} classes, but label {label} is used")
     return [(names[i], ArrayImages(images, rows, "cifar-100-python")) for i, rows in by_label.items()], []

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from firststep.data.layouts.layout import images_and_rest, subfolders
+from firststep.data.regular_files import entries
 from firststep.data.source import ClassImages, FileImages
 
 
@@ -17,7 +18,7 @@ def read_classes(folders: Iterable[Path]) -> tuple[list[tuple[str, ClassImages]]
     files: dict[str, list[str]] = {}
     odd: list[str] = []
     for folder in folders:
-        odd += [str(path) for path in sorted(folder.iterdir()) if path.is_file() and path.name[0] != "."]
+        odd += [str(path) for path in entries(folder) if not path.is_dir()]
         for class_folder in subfolders(folder):
             images, rest = images_and_rest(class_folder)
             files.setdefault(class_folder.name, []).extend(images)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from firststep.data.layouts.class_folders import read_classes
 from firststep.data.layouts.layout import IMAGE_ENDINGS, Layout, split_folders, subfolders
+from firststep.data.regular_files import entries
 from firststep.data.source import UNSPLIT, Source, collect
 
 
@@ -21,7 +22,7 @@ def _class_parts(root: Path) -> list[Path]:
 
 def _is_class(folder: Path) -> bool:
     """Images directly inside; otherwise its subfolders may be the classes."""
-    return any(path.suffix.lower() in IMAGE_ENDINGS for path in folder.iterdir())
+    return any(path.suffix.lower() in IMAGE_ENDINGS for path in entries(folder))
 
 
 def _read_splits(root: Path) -> Source:

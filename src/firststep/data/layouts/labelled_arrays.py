@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from firststep.data.source import ArrayImages, ClassImages, Source, collect
-from firststep.data.unpickle import as_array, as_text, load_pickle, with_text_keys
+from firststep.data.unpickle import as_array, as_name, as_whole_numbers, load_pickle, with_text_keys
 from firststep.errors import FirststepError
 
 
@@ -22,9 +22,9 @@ def load_dictionary(path: Path, *needed: str) -> dict[str, Any]:
 
 def rows_of_labels(labels: Any, path: Path) -> dict[int, list[int]]:
     """{label: numbers of its images}."""
-    numbers = as_array(labels, path).ravel()
-    if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
-        raise FirststepError(f"{path}: labels are {numbers.dtype}, not whole numbers")
+    numbers = as_whole_numbers(labels, path)
+    if not numbers.size:
+        return {}
     order = np.argsort(numbers, kind="stable")
     found, starts = np.unique(numbers[order], return_index=True)
     return {int(label): rows.tolist() for label, rows in zip(found, np.split(order, starts[1:]), strict=True)}
@@ -32,7 +32,7 @@ def rows_of_labels(labels: Any, path: Path) -> dict[int, list[int]]:
 
 def check_images(array: np.ndarray, count: int, path: Path) -> np.ndarray:
     """Images must be uint8 [N, H, W, 3], one for each label."""
-    if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] not in (1, 3):
+    if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] not in (1, 3) or 0 in array.shape[1:]:
         raise FirststepError(f"{path}: images are {array.dtype} {array.shape}, expected uint8 [N, H, W, 3]")
     if len(array) != count:
         raise FirststepError(f"{path}: {len(array)} images but {count} labels")
@@ -49,16 +49,17 @@ def read_labelled(files: dict[str, Path], layout: str) -> Source:
         images = check_images(as_array(content["data"], path), sum(map(len, rows.values())), path)
         names = content.get("catname2label")
         if isinstance(names, dict):
-            name_of = {int(label): as_text(name) for name, label in names.items()}
+            numbers = as_whole_numbers(list(names.values()), path).tolist()
+            name_of = {label: as_name(name, path) for name, label in zip(names, numbers, strict=True)}
         else:
             name_of, named = {}, False
         splits[split] = collect(
             [
                 (
                     name_of.get(label, f"{split} label {label:03d}"),
-                    ArrayImages(images, numbers, str(path)),
+                    ArrayImages(images, own, str(path)),
                 )
-                for label, numbers in rows.items()
+                for label, own in rows.items()
             ]
         )
     notes = () if named else ("the files number the classes, so names cannot be checked, only their count",)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from firststep.data.regular_files import entries
 from firststep.data.source import SPLITS, Source
 from firststep.errors import FirststepError
 
@@ -62,16 +63,16 @@ def _roots(path: Path, depth: int = DEPTH) -> Iterator[Path]:
 
 
 def subfolders(folder: Path) -> list[Path]:
-    try:
-        entries = [Path(e.path) for e in os.scandir(folder) if e.is_dir() and not e.name.startswith(".")]
-    except PermissionError:
-        raise FirststepError(f"no permission to read the folder {folder}") from None
-    return sorted(entries)
+    return [path for path in entries(folder) if path.is_dir()]
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """All files under a folder in a fixed order, hidden ones left out."""
-    for here, folders, files in os.walk(folder):
+    """All files under a folder in a fixed order, hidden ones left out; linked folders are not entered."""
+
+    def refuse(error: OSError) -> None:
+        raise FirststepError(f"cannot read the folder {error.filename} ({error.strerror})") from None
+
+    for here, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             if not name.startswith("."):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from firststep.data import official_splits
 from firststep.data.layouts.class_folders import holds_classes, read_classes
+from firststep.data.layouts.csv_list import read_columns
 from firststep.data.layouts.labelled_arrays import check_images, load_dictionary, read_labelled
 from firststep.data.layouts.layout import Layout, all_or_none, split_folders
+from firststep.data.regular_files import entries, is_regular
 from firststep.data.source import SPLITS, ArrayImages, ClassImages, FileImages, Source, collect
-from firststep.data.unpickle import as_array, as_text
+from firststep.data.unpickle import as_array, as_name, as_whole_numbers
 from firststep.errors import FirststepError
 
 CATEGORY_SPLIT = {
@@ -35,11 +36,14 @@ def _read_cache(root: Path) -> Source:
         array = as_array(content["image_data"], path)
         check_images(array, len(array), path)
         pairs: list[tuple[str, ClassImages]] = []
-        for name, numbers in content["class_dict"].items():
-            rows = [int(number) for number in as_array(numbers, path)]
-            if rows and not 0 <= min(rows) <= max(rows) < len(array):
-                raise FirststepError(f"{path}: class {as_text(name)} has image {max(rows)} of {len(array)}")
-            pairs.append((as_text(name), ArrayImages(array, rows, str(path))))
+        if not isinstance(content["class_dict"], dict):
+            raise FirststepError(f"{path}: class_dict is no dictionary")
+        for key, numbers in content["class_dict"].items():
+            name, rows = as_name(key, path), as_whole_numbers(numbers, path).tolist()
+            for row in rows:
+                if not 0 <= row < len(array):
+                    raise FirststepError(f"{path}: class {name} has image {row} of {len(array)}")
+            pairs.append((name, ArrayImages(array, rows, str(path))))
         splits[split] = collect(pairs)
     return Source("mini-imagenet-cache-*.pkl, one a split", splits)
 
@@ -63,25 +67,21 @@ def _read_csv(root: Path) -> Source:
     for split, path in _csv_files(root).items():
         files: dict[str, list[str]] = {}
         missing = []
-        with open(path, newline="", encoding="utf-8") as lines:
-            rows = csv.DictReader(lines)
-            if not {"filename", "label"} <= set(rows.fieldnames or ()):
-                raise FirststepError(f"{path}: the first line must name the columns filename,label")
-            for row in rows:
-                image = root / "images" / row["filename"]
-                if image.parent != root / "images" or ".." in row["filename"]:
-                    raise FirststepError(f"{path}: {row['filename']!r} is not a file name")
-                if not image.is_file():
-                    missing.append(row["filename"])
-                    continue
-                listed.add(row["filename"])
-                files.setdefault(row["label"], []).append(str(image))
+        for filename, label in read_columns(path, "filename", "label"):
+            image = root / "images" / filename
+            if image.parent != root / "images" or ".." in filename:
+                raise FirststepError(f"{path}: {filename!r} is not a file name")
+            if not is_regular(image):
+                missing.append(filename)
+                continue
+            listed.add(filename)
+            files.setdefault(label, []).append(str(image))
         if missing:
             notes.append(
                 f"{path.name} lists {len(missing)} files that images/ does not have, first {missing[0]}"
             )
         splits[split] = collect([(name, FileImages(sorted(paths))) for name, paths in files.items()])
-    odd = [str(p) for p in sorted((root / "images").iterdir()) if p.name not in listed and p.name[0] != "."]
+    odd = [str(path) for path in entries(root / "images") if path.name not in listed]
     return Source(
         "flat images/ with train.csv, val.csv, test.csv", splits, odd=tuple(odd), notes=tuple(notes)
     )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from firststep.data import official_splits
 from firststep.data.layouts.class_folders import by_official_split, holds_classes, read_classes
 from firststep.data.layouts.labelled_arrays import check_images, load_dictionary, rows_of_labels
 from firststep.data.layouts.layout import Layout, all_or_none, split_folders
+from firststep.data.layouts.npz import array_in_npz
 from firststep.data.source import SPLITS, ArrayImages, ClassImages, EncodedImages, Source, collect
-from firststep.data.unpickle import as_array, as_text, load_pickle
+from firststep.data.unpickle import as_names, load_pickle
 from firststep.errors import FirststepError
 
 
@@ -27,11 +25,11 @@ def _labels(path: Path) -> tuple[dict[str, list[int]], bool]:
     rows = rows_of_labels(content["label_specific"], path)
     split = path.name.split("_")[0]
     strings = content.get("label_specific_str")
-    names = [as_text(name) for name in as_array(strings, path).tolist()] if strings is not None else []
+    names = as_names(strings, path) if strings is not None else []
     # Published copies name the classes in words ("tench, Tinca tinca"); only wnids can be checked.
     known = {wnid for wnids in _known().values() for wnid in wnids}
     named = bool(names) and all(name in known for name in names)
-    if len(set(names)) != len(names) or (rows and max(rows) >= len(names)):
+    if len(set(names)) != len(names) or (rows and not 0 <= min(rows) <= max(rows) < len(names)):
         names = []
     return {names[i] if names else f"{split} label {i:03d}": numbers for i, numbers in rows.items()}, named
 
@@ -64,43 +62,13 @@ def _read_npz(root: Path) -> Source:
     for split in SPLITS:
         path = root / f"{split}_images.npz"
         classes, named = _labels(root / f"{split}_labels.pkl")
-        images = check_images(_array_in_npz(path, "images"), sum(map(len, classes.values())), path)
+        images = check_images(array_in_npz(path, "images"), sum(map(len, classes.values())), path)
         # OpenCV made these arrays, so blue comes first.
         splits[split] = collect(
             [(name, ArrayImages(images, rows, str(path), True)) for name, rows in classes.items()]
         )
         all_named &= named
     return _source("*_images.npz and *_labels.pkl", splits, all_named)
-
-
-def _array_in_npz(path: Path, name: str) -> np.ndarray:
-    """A memory map of an array inside an uncompressed npz, as ``numpy.savez`` writes it."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            member = archive.getinfo(f"{name}.npy")
-            if member.compress_type != zipfile.ZIP_STORED:
-                raise FirststepError(
-                    f"{path} is compressed; save it again with numpy.savez to read it bit by bit"
-                )
-            with archive.open(member) as file:
-                version = np.lib.format.read_magic(file)
-                header: Any = (
-                    np.lib.format.read_array_header_1_0
-                    if version == (1, 0)
-                    else np.lib.format.read_array_header_2_0
-                )
-                shape, fortran, dtype = header(file)
-                header_length = file.tell()
-        if dtype.hasobject:
-            raise FirststepError(f"{path}: {name} holds objects, not images")
-        with open(path, "rb") as file:
-            # The local header repeats the member's name and may have another extra field than the directory.
-            file.seek(member.header_offset + 26)
-            lengths = np.frombuffer(file.read(4), "<u2")
-        offset = member.header_offset + 30 + int(lengths.sum()) + header_length
-        return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-        raise FirststepError(f"{path} is not a complete npz with {name!r} ({error})") from None
 
 
 def _class_roots(root: Path) -> list[Path]:

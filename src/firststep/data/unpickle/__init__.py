@@ -6,8 +6,20 @@ from firststep.data.unpickle.values import (
     EncodedBytes,
     as_array,
     as_bytes,
-    as_text,
+    as_name,
+    as_names,
+    as_whole_numbers,
     with_text_keys,
 )
 
-__all__ = ["ArrayInFile", "EncodedBytes", "as_array", "as_bytes", "as_text", "load_pickle", "with_text_keys"]
+__all__ = [
+    "ArrayInFile",
+    "EncodedBytes",
+    "as_array",
+    "as_bytes",
+    "as_name",
+    "as_names",
+    "as_whole_numbers",
+    "load_pickle",
+    "with_text_keys",
+]

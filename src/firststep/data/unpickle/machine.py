@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from firststep.data.unpickle.names import ALLOWED, CALLS, AllowedName, Unfinished, make_array
+from firststep.data.regular_files import open_regular
+from firststep.data.unpickle.names import ALLOWED, CALLS, AllowedName, Unfinished, key, make_array, pairs
 from firststep.data.unpickle.values import BytesInFile, as_text
 from firststep.errors import FirststepError
 
@@ -25,17 +26,25 @@ LONG = 256
 """Byte strings of at least this length are left in the file."""
 
 
-_NOT_DATA = (struct.error, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
-"""Raised where the bytes are not a pickle, or one that ends early."""
+LONGEST_LINE = 1 << 16
+MOST_TYPES = 1000
+"""Types with a byte order of their own; a pickle of data has a few."""
+
+_NOT_DATA = (
+    *(struct.error, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError),
+    *(MemoryError, RecursionError),
+)
+"""Raised where the bytes are not a pickle, or one that ends early, or one made to fill the memory."""
 
 
 def load_pickle(path: Path) -> Any:
     """The content of a data pickle; ``FirststepError`` if it holds anything but data."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return _Machine(file, str(path)).run()
     except _NOT_DATA as error:
-        raise FirststepError(f"{path} is not a complete pickle of arrays and lists ({error})") from None
+        reason = str(error) or type(error).__name__
+        raise FirststepError(f"{path} is not a complete pickle of arrays and lists ({reason})") from None
 
 
 class _Machine:
@@ -47,6 +56,7 @@ class _Machine:
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
+        self.copied = self.types = 0
 
     def run(self) -> Any:
         while True:
@@ -72,7 +82,10 @@ class _Machine:
         return data
 
     def line(self) -> str:
-        return self.file.readline().rstrip(b"\n").decode("ascii")
+        line = self.file.readline(LONGEST_LINE)
+        if not line.endswith(b"\n"):
+            raise EOFError("a line does not end")
+        return line[:-1].decode("ascii")
 
     def push(self, value: Any) -> None:
         self.stack.append(value)
@@ -100,7 +113,9 @@ class _Machine:
     def pop(self) -> Any:
         return _finished(self.stack.pop())
 
-    def name(self, module: str, attribute: str) -> None:
+    def name(self, module: Any, attribute: Any) -> None:
+        if not isinstance(module, str) or not isinstance(attribute, str):
+            raise TypeError("a name that is no text")
         alias = ALLOWED.get(f"{module} {attribute}")
         if alias is None:
             raise FirststepError(
@@ -113,6 +128,10 @@ class _Machine:
         arguments, function = self.pop(), self.stack.pop()
         if not isinstance(function, AllowedName) or function not in CALLS:
             raise FirststepError(f"{self.path}: this pickle calls something that is not data; refused")
+        # Few opcodes could copy one long list again and again.
+        self.copied += sum(len(value) for value in arguments if isinstance(value, Sized))
+        if self.copied > self.size:
+            raise ValueError("it holds more than its size allows")
         try:
             self.push(CALLS[function](*arguments))
         except FirststepError as error:
@@ -123,6 +142,9 @@ class _Machine:
         if isinstance(target, np.dtype):
             # (version, byte order, ...): the memo must see the ordered type too, so replace in place.
             ordered = {"<": target.newbyteorder("<"), ">": target.newbyteorder(">")}
+            self.types += 1
+            if self.types > MOST_TYPES:
+                raise ValueError("it has too many types of numbers")
             self.replace(target, ordered.get(as_text(state[1]), target))
         elif isinstance(target, Unfinished):
             _, shape, dtype, fortran, data = state
@@ -145,16 +167,16 @@ class _Machine:
         self.stack[-1].extend(items)
 
     def setitem(self) -> None:
-        value, key = self.pop(), self.pop()
-        self.stack[-1][key] = value
+        value, name = self.pop(), self.pop()
+        self.stack[-1].update(pairs([name, value]))
 
     def setitems(self) -> None:
         items = self.to_mark()
-        self.stack[-1].update(zip(items[::2], items[1::2], strict=True))
+        self.stack[-1].update(pairs(items))
 
     def additems(self) -> None:
         items = self.to_mark()
-        self.stack[-1].update(items)
+        self.stack[-1].update(map(key, items))
 
     def tuple_of(self, count: int) -> None:
         items = [_finished(item) for item in self.stack[len(self.stack) - count :]]
@@ -220,12 +242,12 @@ _ACTIONS: dict[bytes, Callable[[_Machine], Any]] = {
     pickle.APPEND: _Machine.append,
     pickle.APPENDS: _Machine.appends,
     pickle.EMPTY_DICT: lambda m: m.push({}),
-    pickle.DICT: _marked(lambda items: dict(zip(items[::2], items[1::2], strict=True))),
+    pickle.DICT: _marked(lambda items: dict(pairs(items))),
     pickle.SETITEM: _Machine.setitem,
     pickle.SETITEMS: _Machine.setitems,
     pickle.EMPTY_SET: lambda m: m.push(set()),
     pickle.ADDITEMS: _Machine.additems,
-    pickle.FROZENSET: _marked(frozenset),
+    pickle.FROZENSET: _marked(lambda items: frozenset(map(key, items))),
     pickle.PUT: lambda m: m.remember(int(m.line())),
     pickle.BINPUT: lambda m: m.remember(m.number("<B")),
     pickle.LONG_BINPUT: lambda m: m.remember(m.number("<I")),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,16 +46,39 @@ ALLOWED = {
 }
 
 
+NUMBERS_AND_TEXT = re.compile(r"[|<>=]?[?biufcSU]\d{0,9}")
+
+
 def _dtype(code: Any) -> np.dtype[Any]:
-    dtype = np.dtype(as_text(code))
-    if dtype.hasobject or dtype.names:
-        raise FirststepError(f"arrays of type {dtype} are not data")
-    return dtype
+    name = as_text(code)
+    if not NUMBERS_AND_TEXT.fullmatch(name):
+        raise FirststepError(f"arrays of type {name[:40]!r} are not data")
+    return np.dtype(name)
+
+
+def key(value: Any) -> Any:
+    """A value that may be a key: tuples within tuples could take for ever to hash, or end the process."""
+    parts = value if isinstance(value, tuple) else (value,)
+    if not all(part is None or isinstance(part, str | bytes | int | float | np.generic) for part in parts):
+        raise TypeError(f"a {type(value).__name__} as a key is not data")
+    return value
+
+
+def pairs(items: list[Any]) -> Iterator[tuple[Any, Any]]:
+    return ((key(name), value) for name, value in zip(items[::2], items[1::2], strict=True))
 
 
 def make_array(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], fortran: bool) -> Any:
-    if dtype.hasobject or not isinstance(data, bytes | bytearray | BytesInFile):
+    if not isinstance(dtype, np.dtype) or not isinstance(data, bytes | bytearray | BytesInFile):
         raise FirststepError("an array of objects is not data")
+    if not all(type(side) is int and side >= 0 for side in shape):
+        raise ValueError("an array's shape is not whole numbers")
+    needed = math.prod(shape) * dtype.itemsize
+    # Latin-1 text in UTF-8 has one or two bytes for each.
+    is_text = isinstance(data, BytesInFile) and data.is_text
+    length = data.length if isinstance(data, BytesInFile) else len(data)
+    if not (needed <= length <= 2 * needed if is_text else length == needed):
+        raise ValueError(f"an array of shape {list(shape[:8])} does not fit its {length} bytes")
     if isinstance(data, BytesInFile):
         return ArrayInFile(data, dtype, shape, fortran)
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
@@ -61,8 +86,18 @@ def make_array(data: Any, dtype: np.dtype[Any], shape: tuple[int, ...], fortran:
 
 def _encode(text: Any, encoding: str) -> Any:
     if encoding != "latin1":
-        raise FirststepError(f"text in the encoding {encoding!r} is not data")
+        raise FirststepError(f"text in the encoding {as_text(encoding)[:40]!r} is not data")
     return text if isinstance(text, BytesInFile) else text.encode("latin-1")
+
+
+def _flat(content: Any) -> list[Any]:
+    """name, value, name, value ..."""
+    items = content.items() if isinstance(content, dict) else content
+    return [part for pair in items for part in _pair(*pair)]
+
+
+def _pair(name: Any, value: Any) -> tuple[Any, Any]:
+    return name, value
 
 
 CALLS: dict[str, Callable[..., Any]] = {
@@ -75,9 +110,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "bytes": lambda *content: bytes(list(content[0])) if content else b"",
     "bytearray": lambda *content: content[0] if content else b"",
     "list": lambda *content: list(*content),
-    "dict": lambda *content: dict(*content),
+    "dict": lambda *content: dict(pairs(_flat(content[0]))) if content else {},
     "defaultdict": lambda *ignored: {},
-    "set": lambda *content: set(*content),
-    "frozenset": lambda *content: frozenset(*content),
+    "set": lambda *content: set(map(key, *content)) if content else set(),
+    "frozenset": lambda *content: frozenset(map(key, *content)) if content else frozenset(),
     "int": lambda *content: int(*content),
 }
