@@ -27,7 +27,7 @@ Expected = dict[str, dict[str, list[tuple[int, int, int]]]]
 
 
 def colour(name: str, index: int) -> tuple[int, int, int]:
-    r, g, b = hashlib.sha256(f"{name} {index}".encode()).digest()[:3]
+    r, g, b = hashlib.sha256(f"{name} {index}".encode(errors="surrogateescape")).digest()[:3]
     return r, g, b
 
 

@@ -104,7 +104,7 @@ def tar_members(archive: Path) -> Iterator[Member]:
                 raise FirststepError(f"{archive} is refused: its member {member.name!r} is a link or device")
             yield Member(member.name, member.size, partial(_opened, content, member))
             content.members = []  # type: ignore[attr-defined]  # else it remembers all of them
-        if block.strip(b"\0"):
+        if block != bytes(tarfile.BLOCKSIZE):
             raise EOFError("it ends in the middle, or a header is damaged")
         rest = content.fileobj
         while rest is not None and rest.read(1 << 20):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import threading
 import warnings
 from collections.abc import Iterator
@@ -120,6 +121,9 @@ def _silence_libtiff() -> None:
         library.TIFFSetErrorHandler(None)
         library.TIFFSetWarningHandler(None)
 
+
+# Without any handler Python prints what Pillow logs; a program that sets up logging still gets it.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 _lock = threading.Lock()
 _within = 0
