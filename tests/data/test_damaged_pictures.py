@@ -29,7 +29,7 @@ def noise(size: tuple[int, int] = (40, 30)) -> Image.Image:
 
 
 def encoded(kind: str, image: Image.Image | None = None, **options: object) -> bytes | None:
-    for mode in ("RGB", "L", "P", "1"):
+    for mode in ("1",) if "group4" in options.values() else ("RGB", "L", "P", "1"):
         file = io.BytesIO()
         try:
             (image or noise()).convert(mode).save(file, kind, **options)

@@ -98,16 +98,32 @@ def test_glyphs_need_nothing(glyph_cache: Path, glyphs: object) -> None:
         (("data", "cub", ".", "--download"), "no free direct download"),
         (("data", "list", "."), "takes no path"),
         (("data", "cub", "nowhere"), "nowhere does not exist"),
+        (("data", "glyphs", "--episode", "-1"), "episodes are numbered from 0, not -1"),
+        (("data", "glyphs", "--seed", str(2**64)), "has more than 64 bits"),
+        (("data", "glyphs", "--seed", str(-(2**64))), "has more than 64 bits"),
+        (("data", "glyphs", "--size", "0"), "image size 0 is not in 4..4096"),
+        (("data", "glyphs", "--size", "-1"), "image size -1 is not in 4..4096"),
+        (("data", "glyphs", "--size", "1000000000"), "is not in 4..4096"),
+        (("data", "glyphs", "--sheet", "sheet.jpg"), "a contact sheet is a PNG: name it sheet.png"),
+        (("data", "glyphs", "--classes-sheet", "/"), "a contact sheet is a PNG"),
+        (("data", "glyphs", "--sheet", "/dev/null/sheet.png"), "cannot write to the folder /dev/null"),
+        (("data", "glyphs", "--sheet", "a.png", "--classes-sheet", "./a.png"), "need two files"),
     ],
 )
 def test_mistakes_are_said_and_exit_with_2(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main(list(arguments)) == 2
     shown = capsys.readouterr()
     assert says in shown.err
     assert "Traceback" not in shown.err
     assert shown.out == ""
+    assert list(tmp_path.rglob("*.u8")) == []  # said before a cache is built
 
 
 def test_a_mistake_is_one_line_and_status_2_for_the_shell() -> None:

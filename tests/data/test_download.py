@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +29,8 @@ class Server(ThreadingHTTPServer):
         self.files: dict[str, bytes] = {}
         self.cut: int | None = None
         self.asked = 0
+        self.wait = threading.Event()
+        """while set, the second half of a file is held back"""
 
     def info(self, **files: bytes) -> DatasetInfo:
         """Omniglot with these files at this address; names have _ for the dot."""
@@ -54,7 +59,11 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         with contextlib.suppress(ConnectionError):
-            self.wfile.write(content[: self.server.cut])
+            half = len(content) // 2
+            self.wfile.write(content[:half])
+            while self.server.wait.is_set():
+                time.sleep(0.02)
+            self.wfile.write(content[half : self.server.cut])
 
     def log_message(self, *ignored: object) -> None:
         pass
@@ -100,6 +109,35 @@ def test_interrupted_transfer(server: Server, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     server.cut = None
     assert download_files(info, tmp_path)[0].read_bytes() == CONTENT
+
+
+KILLED = """
+import sys, pathlib
+from firststep.data import DatasetInfo, PublishedFile, Layout, download_files
+file = PublishedFile(name="a.zip", md5=sys.argv[2], url=sys.argv[1])
+layout = Layout("", lambda root: [], lambda root: None)
+info = DatasetInfo(name="x", about="", image_size=8, layouts=(layout,), files=(file,))
+download_files(info, pathlib.Path(sys.argv[3]))
+"""
+
+
+def test_what_a_killed_download_left_is_removed_by_the_next(server: Server, tmp_path: Path) -> None:
+    info = server.info(a_zip=CONTENT)
+    (tmp_path / "tmpmine").write_text("the user's own")
+    server.wait.set()
+    file = info.files[0]
+    arguments = [sys.executable, "-c", KILLED, str(file.url), file.md5, str(tmp_path)]
+    process = subprocess.Popen(arguments)
+    deadline = time.monotonic() + 60
+    while not any(p.stat().st_size for p in tmp_path.glob(".a.zip.*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.wait(timeout=30)
+    server.wait.clear()
+    assert list(tmp_path.glob(".a.zip.*"))
+    download_files(info, tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zip", "tmpmine"]
+    assert (tmp_path / "a.zip").read_bytes() == CONTENT
 
 
 def test_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
