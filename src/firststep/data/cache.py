@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from firststep.data.cache_record import CacheRecord, SplitRecord, write_cache_re
 from firststep.data.pictures import quiet
 from firststep.data.pixel_checks import checksum
 from firststep.data.preprocessing import Preprocessing
+from firststep.data.regular_files import expanded
 from firststep.data.source import ClassImages, Source
 from firststep.errors import FirststepError
 from firststep.utils import available_cores, locked, try_lock
@@ -40,7 +41,7 @@ BATCH = 256
 def user_cache() -> Path:
     """The user's cache folder, or the one that FIRSTSTEP_CACHE names."""
     if chosen := os.environ.get(ENVIRONMENT):
-        return Path(chosen).expanduser()
+        return expanded(chosen)
     with extra("cli", "firststep.data"):
         import platformdirs
 
@@ -50,7 +51,7 @@ def user_cache() -> Path:
 def cache_root(data: Path | None, chosen: Path | None) -> Path:
     """Where caches go: as chosen, else next to the data, else (read-only, embedded) the user's folder."""
     if chosen is not None:
-        return Path(chosen).expanduser()
+        return expanded(chosen)
     if data is None or os.environ.get(ENVIRONMENT):
         return user_cache()
     beside = (data if data.is_dir() else data.parent) / FOLDER
@@ -91,7 +92,10 @@ def only_builder(root: Path, key: str, progress: ProgressCallback | None) -> Ite
 def workspace(root: Path, key: str) -> Iterator[Path]:
     """A temporary folder beside the final one; gone afterwards. Call it only as the sole builder."""
     _remove_leftovers(root, key)
-    folder = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=root))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=root))
+    except OSError as error:
+        raise FirststepError(f"cannot make the cache in {root} ({error.strerror})") from None
     try:
         yield folder
     except OSError as error:
@@ -99,7 +103,8 @@ def workspace(root: Path, key: str) -> Iterator[Path]:
             raise FirststepError(
                 f"no space left in {root} for the cache; free some, or choose another folder with `cache`"
             ) from None
-        raise
+        where = f"{error.filename}: " if error.filename else ""
+        raise FirststepError(f"cannot make the cache in {root} ({where}{error.strerror or error})") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -110,9 +115,11 @@ def _remove_leftovers(root: Path, key: str) -> None:
         other = folder.name[1:].rpartition(".")[0]
         if other == key:
             shutil.rmtree(folder, ignore_errors=True)
-        elif (lock := try_lock(root / f"{other}.lock")) is not None:
-            with lock:
-                shutil.rmtree(folder, ignore_errors=True)
+            continue
+        with suppress(OSError):  # another user's
+            if (lock := try_lock(root / f"{other}.lock")) is not None:
+                with lock:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_splits(

@@ -26,6 +26,7 @@ from firststep.data.layouts.layout import Located
 from firststep.data.official_splits import differences
 from firststep.data.preprocessing import Preprocessing
 from firststep.data.reading import ReadOptions
+from firststep.data.regular_files import expanded, readable_or_refused
 from firststep.errors import FirststepError
 
 
@@ -71,8 +72,9 @@ def open_dataset(
         root = cache_root(None, chosen)
     else:
         assert path is not None
-        found = reading.find(info, absolute(path))
-        identity = list(reading.source_files(found))
+        with readable_or_refused():
+            found = reading.find(info, expanded(path).absolute())
+            identity = list(reading.source_files(found))
         root = cache_root(found.root, chosen)
     if info.version > 1:
         identity.append(f"version {info.version}")
@@ -90,13 +92,6 @@ def open_dataset(
                 record = _build(info, found, options, recipe, root, key, skip_broken, partial, progress)
     _refuse_faulty(record, skip_broken, partial)
     return Dataset(name, record.fingerprint, recipe, final, record)
-
-
-def absolute(path: Path | str) -> Path:
-    try:
-        return Path(path).expanduser().absolute()
-    except RuntimeError:  # ~somebody
-        raise FirststepError(f"{path} does not exist: there is no such user") from None
 
 
 def _refuse_options_without_effect(info: DatasetInfo, path: Path | str | None, **options: Any) -> None:

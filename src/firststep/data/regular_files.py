@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
@@ -50,3 +52,22 @@ def entries(folder: Path) -> list[Path]:
         return sorted(Path(entry.path) for entry in os.scandir(folder) if not entry.name.startswith("."))
     except OSError as error:
         raise FirststepError(f"cannot read the folder {folder} ({error.strerror})") from None
+
+
+@contextmanager
+def readable_or_refused() -> Iterator[None]:
+    """Around looking for files: a folder that may be listed but not entered shows in many places."""
+    try:
+        yield
+    except OSError as error:
+        raise FirststepError(
+            f"cannot read {error.filename or 'the data'} ({error.strerror or error})"
+        ) from None
+
+
+def expanded(path: Path | str) -> Path:
+    """With the user's home for ``~``."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # ~somebody
+        raise FirststepError(f"{path} does not exist: there is no such user") from None
