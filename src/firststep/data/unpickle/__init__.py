@@ -1,6 +1,6 @@
 """Reading untrusted pickles: numpy arrays and plain containers, nothing else, and never all in memory."""
 
-from firststep.data.unpickle.machine import load_pickle
+from firststep.data.unpickle.opcodes import load_pickle
 from firststep.data.unpickle.values import (
     ArrayInFile,
     EncodedBytes,

@@ -11,13 +11,11 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-from collections.abc import Callable, Sized
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sized
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from firststep.data.regular_files import open_regular
 from firststep.data.unpickle.names import ALLOWED, CALLS, AllowedName, Unfinished, key, make_array, pairs
 from firststep.data.unpickle.values import BytesInFile, as_text
 from firststep.errors import FirststepError
@@ -30,24 +28,8 @@ LONGEST_LINE = 1 << 16
 MOST_TYPES = 1000
 """Types with a byte order of their own; a pickle of data has a few."""
 
-_NOT_DATA = (
-    *(struct.error, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError),
-    *(MemoryError, RecursionError),
-)
-"""Raised where the bytes are not a pickle, or one that ends early, or one made to fill the memory."""
 
-
-def load_pickle(path: Path) -> Any:
-    """The content of a data pickle; ``FirststepError`` if it holds anything but data."""
-    try:
-        with open_regular(path) as file:
-            return _Machine(file, str(path)).run()
-    except _NOT_DATA as error:
-        reason = str(error) or type(error).__name__
-        raise FirststepError(f"{path} is not a complete pickle of arrays and lists ({reason})") from None
-
-
-class _Machine:
+class Machine:
     """The part of the pickle protocol that data needs."""
 
     def __init__(self, file: BinaryIO, path: str) -> None:
@@ -58,14 +40,14 @@ class _Machine:
         self.memo: dict[int, Any] = {}
         self.copied = self.types = 0
 
-    def run(self) -> Any:
+    def run(self, actions: Mapping[bytes, Callable[[Machine], Any]]) -> Any:
         while True:
             opcode = self.file.read(1)
             if not opcode:
                 raise EOFError("it ends early")
             if opcode == pickle.STOP:
                 return _finished(self.stack.pop())
-            action = _ACTIONS.get(opcode)
+            action = actions.get(opcode)
             if action is None:
                 raise FirststepError(
                     f"{self.path}: pickle opcode {opcode!r} is refused: data does not need it"
@@ -197,67 +179,3 @@ class _Machine:
 
 def _finished(value: Any) -> Any:
     return value.value if isinstance(value, Unfinished) and value.value is not None else value
-
-
-def _marked(kind: Callable[[list[Any]], Any]) -> Callable[[_Machine], None]:
-    def action(machine: _Machine) -> None:
-        machine.push(kind(machine.to_mark()))
-
-    return action
-
-
-_ACTIONS: dict[bytes, Callable[[_Machine], Any]] = {
-    pickle.PROTO: lambda m: m.read(1),
-    pickle.FRAME: lambda m: m.read(8),
-    pickle.MARK: _Machine.mark,
-    pickle.POP: lambda m: m.stack.pop() if m.stack else m.to_mark(),
-    pickle.POP_MARK: _Machine.to_mark,
-    pickle.NONE: lambda m: m.push(None),
-    pickle.NEWTRUE: lambda m: m.push(True),
-    pickle.NEWFALSE: lambda m: m.push(False),
-    pickle.INT: _Machine.integer_line,
-    pickle.LONG: _Machine.integer_line,
-    pickle.BININT: lambda m: m.push(m.number("<i")),
-    pickle.BININT1: lambda m: m.push(m.number("<B")),
-    pickle.BININT2: lambda m: m.push(m.number("<H")),
-    pickle.LONG1: lambda m: m.push(int.from_bytes(m.read(m.number("<B")), "little", signed=True)),
-    pickle.FLOAT: lambda m: m.push(float(m.line())),
-    pickle.BINFLOAT: lambda m: m.push(m.number(">d")),
-    pickle.SHORT_BINSTRING: lambda m: m.string("<B"),
-    pickle.BINSTRING: lambda m: m.string("<I"),
-    pickle.SHORT_BINBYTES: lambda m: m.string("<B"),
-    pickle.BINBYTES: lambda m: m.string("<I"),
-    pickle.BINBYTES8: lambda m: m.string("<Q"),
-    pickle.BYTEARRAY8: lambda m: m.string("<Q"),
-    pickle.SHORT_BINUNICODE: lambda m: m.string("<B", text=True),
-    pickle.BINUNICODE: lambda m: m.string("<I", text=True),
-    pickle.BINUNICODE8: lambda m: m.string("<Q", text=True),
-    pickle.EMPTY_TUPLE: lambda m: m.push(()),
-    pickle.TUPLE1: lambda m: m.tuple_of(1),
-    pickle.TUPLE2: lambda m: m.tuple_of(2),
-    pickle.TUPLE3: lambda m: m.tuple_of(3),
-    pickle.TUPLE: _marked(tuple),
-    pickle.EMPTY_LIST: lambda m: m.push([]),
-    pickle.LIST: _marked(list),
-    pickle.APPEND: _Machine.append,
-    pickle.APPENDS: _Machine.appends,
-    pickle.EMPTY_DICT: lambda m: m.push({}),
-    pickle.DICT: _marked(lambda items: dict(pairs(items))),
-    pickle.SETITEM: _Machine.setitem,
-    pickle.SETITEMS: _Machine.setitems,
-    pickle.EMPTY_SET: lambda m: m.push(set()),
-    pickle.ADDITEMS: _Machine.additems,
-    pickle.FROZENSET: _marked(lambda items: frozenset(map(key, items))),
-    pickle.PUT: lambda m: m.remember(int(m.line())),
-    pickle.BINPUT: lambda m: m.remember(m.number("<B")),
-    pickle.LONG_BINPUT: lambda m: m.remember(m.number("<I")),
-    pickle.MEMOIZE: lambda m: m.remember(len(m.memo)),
-    pickle.GET: lambda m: m.push(m.memo[int(m.line())]),
-    pickle.BINGET: lambda m: m.push(m.memo[m.number("<B")]),
-    pickle.LONG_BINGET: lambda m: m.push(m.memo[m.number("<I")]),
-    pickle.GLOBAL: lambda m: m.name(m.line(), m.line()),
-    pickle.STACK_GLOBAL: _Machine.global_from_stack,
-    pickle.REDUCE: _Machine.reduce,
-    pickle.BUILD: _Machine.build,
-    pickle.READONLY_BUFFER: lambda m: None,
-}
