@@ -97,7 +97,7 @@ def read_checks(folder: Path, split: str, record: SplitRecord) -> PixelChecks | 
 def read_cache(folder: Path, dataset: str, recipe: Preprocessing, verify: bool = False) -> CacheRecord | None:
     """The record of a complete, undamaged cache of this dataset, or None: it has to be made.
 
-    ``verify`` compares all pixels, which takes a second or two for each gigabyte.
+    ``verify`` compares all pixels, which takes a few seconds for each gigabyte.
     """
     try:
         content = read_json(folder / FILE)

@@ -54,7 +54,7 @@ def open_dataset(
     skip_broken: leave out images that cannot be decoded instead of stopping.
     partial: accept data that differs from the official classes and counts.
     cache: where the cache goes, instead of beside the data or the user's cache folder.
-    verify: compare all pixels of the cache with what was stored, a second or two for each gigabyte; otherwise
+    verify: compare all pixels of the cache with what was stored, a few seconds for each gigabyte; otherwise
         every image is compared when it is first used. A damaged cache is made again.
     """
     info = get_dataset_info(name)
