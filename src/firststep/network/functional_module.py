@@ -6,24 +6,20 @@ Parameters are a plain dict of tensors that functions take and return; the modul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from firststep.network.capture import Captured, capture_into, register_capture
+from firststep.network.find_layers import find_classifier, last_convolution, norm_after
 from firststep.task import Inputs
 
 Params = dict[str, Tensor]
 
-CONVOLUTIONS: tuple[type[nn.Module], ...] = (
-    nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
-)  # fmt: skip
 _DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _WITH_DROPOUT = (nn.MultiheadAttention, nn.RNN, nn.LSTM, nn.GRU)
-_USUAL_CLASSIFIERS = ("classifier", "fc", "head")
 
 
 class Output(NamedTuple):
@@ -67,12 +63,12 @@ class FunctionalModule:
                     f"{option}={path!r} is not a part of {type(module).__name__}: {list(modules)[1:]}"
                 )
         self.module = module
-        self.classifier = _find_classifier(module, modules, classifier)
+        self.classifier = find_classifier(module, modules, classifier)
         self._classifier = modules[self.classifier]
-        _register_capture(self._classifier)
-        self._embedding = embedding or getattr(module, "embedding", None) or _last_convolution(modules)
+        register_capture(self._classifier)
+        self._embedding = embedding or getattr(module, "embedding", None) or last_convolution(modules)
         self._embedding_norm = (
-            embedding_norm or getattr(module, "embedding_norm", None) or _norm_after(modules, self._embedding)
+            embedding_norm or getattr(module, "embedding_norm", None) or norm_after(modules, self._embedding)
         )
         self._buffers = [
             (f"{path}.{name}" if path else name, owner, name)
@@ -101,12 +97,12 @@ class FunctionalModule:
         keywords: dict[str, Any] = {}
         if isinstance(inputs, Mapping):
             arguments, keywords = (), dict(inputs)
-        captured: list[_Captured] = []
-        token = _capture_into.set(captured)
+        captured: list[Captured] = []
+        token = capture_into.set(captured)
         try:
             result = functional_call(self.module, {**buffers, **params}, arguments, keywords)
         finally:
-            _capture_into.reset(token)
+            capture_into.reset(token)
         logits = _logits(result)
         calls = [call for call in captured if call.module is self._classifier]
         if len(calls) != 1 or calls[0].output is not logits or calls[0].input.dim() != 2:
@@ -179,34 +175,6 @@ class FunctionalModule:
         return found
 
 
-class _Captured(NamedTuple):
-    """One call of a classifier."""
-
-    module: nn.Module
-    input: Tensor
-    output: Tensor
-
-
-_capture_into: ContextVar[list[_Captured] | None] = ContextVar("firststep_capture", default=None)
-_REGISTERED = "_firststep_capture"
-
-
-def _capture(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """The forward hook of a classifier: does nothing except inside a call of a FunctionalModule."""
-    if torch.compiler.is_dynamo_compiling():  # the user's own torch.compile
-        return
-    captured = _capture_into.get()
-    if captured is not None:
-        captured.append(_Captured(module, inputs[0], output))
-
-
-def _register_capture(classifier: nn.Module) -> None:
-    """Once for a layer. The mark is copied and pickled with the layer, as its hooks are."""
-    if not getattr(classifier, _REGISTERED, False):
-        classifier.register_forward_hook(_capture)
-        setattr(classifier, _REGISTERED, True)
-
-
 def _logits(result: object) -> object:
     """The logits of what a network returns: a tensor, a dict or an object that has them."""
     if isinstance(result, Mapping):
@@ -214,36 +182,6 @@ def _logits(result: object) -> object:
     return result if isinstance(result, Tensor) else getattr(result, "logits", None)
 
 
-def _find_classifier(module: nn.Module, modules: Mapping[str, nn.Module], path: str | None) -> str:
-    linears = [name for name, part in modules.items() if isinstance(part, nn.Linear)]
-    if path is None:
-        usual = [name for name in _USUAL_CLASSIFIERS if name in linears]
-        if not linears:
-            raise ValueError(f"{type(module).__name__} has no nn.Linear that could be its classifier")
-        return usual[0] if usual else linears[-1]
-    if path not in linears:
-        raise ValueError(
-            f"classifier={path!r} does not name an nn.Linear of {type(module).__name__}; "
-            f"its linear layers are {linears}"
-        )
-    return path
-
-
 def _is_inside(name: str, path: str) -> bool:
     """Whether a parameter belongs to the module at a path; the empty path is the whole network."""
     return not path or name.startswith(f"{path}.")
-
-
-def _last_convolution(modules: Mapping[str, nn.Module]) -> str | None:
-    paths = [name for name, part in modules.items() if isinstance(part, CONVOLUTIONS)]
-    return paths[-1] if paths else None
-
-
-def _norm_after(modules: Mapping[str, nn.Module], embedding: str | None) -> str | None:
-    if embedding is None:
-        return None
-    paths = list(modules)
-    for path in paths[paths.index(embedding) + 1 :]:
-        if "Norm" in type(modules[path]).__name__:
-            return path
-    return None
