@@ -14,6 +14,7 @@ from torch.func import functional_call
 
 from firststep.network.capture import Captured, capture_into, register_capture
 from firststep.network.find_layers import find_classifier, last_convolution, norm_after
+from firststep.network.heads import check_head, count_classes, repeat_row, set_rows, sum_rows
 from firststep.task import Inputs
 
 Params = dict[str, Tensor]
@@ -46,6 +47,9 @@ class FunctionalModule:
             ``embedding`` attribute, or the last convolution in order of registration.
         embedding_norm: path of that layer's normalisation, for ``ebn``; default the module's own
             ``embedding_norm`` attribute, or the first normalisation registered after the embedding.
+        head: how the classifier starts in a task: ``per-class``, ``shared`` or ``zero``, which
+            :mod:`firststep.network.heads` explains. For the latter two the module's classifier is cut to the
+            one row that all classes start from; :meth:`initial_params` repeats it.
     """
 
     def __init__(
@@ -55,7 +59,9 @@ class FunctionalModule:
         *,
         embedding: str | None = None,
         embedding_norm: str | None = None,
+        head: str = "per-class",
     ) -> None:
+        check_head(head)
         modules = dict(module.named_modules())
         for option, path in (("embedding", embedding), ("embedding_norm", embedding_norm)):
             if path is not None and path not in modules:
@@ -64,7 +70,16 @@ class FunctionalModule:
                 )
         self.module = module
         self.classifier = find_classifier(module, modules, classifier)
-        self._classifier = modules[self.classifier]
+        linear = modules[self.classifier]
+        assert isinstance(linear, nn.Linear)
+        self._classifier = linear
+        self.head = head
+        self.num_classes = linear.out_features
+        """Of the classifier as it was built; with one row for all a task may have any number."""
+        prefix = f"{self.classifier}." if self.classifier else ""
+        self._rows = [prefix + name for name, _ in linear.named_parameters(recurse=False)]
+        if head != "per-class":
+            set_rows(linear, 1, zero=head == "zero")
         register_capture(self._classifier)
         self._embedding = embedding or getattr(module, "embedding", None) or last_convolution(modules)
         self._embedding_norm = (
@@ -77,8 +92,40 @@ class FunctionalModule:
         ]
 
     def params(self) -> Params:
-        """The module's trainable parameters by name: the parameters themselves, not copies."""
-        return {name: value for name, value in self.module.named_parameters() if value.requires_grad}
+        """The module's trainable parameters by name: the parameters themselves, not copies.
+
+        With ``head="zero"`` the classifier's row is among them: the inner loop moves its copies.
+        """
+        fixed_start = self._rows if self.head == "zero" else ()
+        return {
+            name: value
+            for name, value in self.module.named_parameters()
+            if value.requires_grad or name in fixed_start
+        }
+
+    def initial_params(self, params: Mapping[str, Tensor], *labels: Tensor) -> Params:
+        """θ(0) of a task with these labels: with one row for all, a copy of it for every class."""
+        if self.head == "per-class":
+            return dict(params)
+        return repeat_row(params, self._rows, count_classes(*labels))
+
+    def initial_gradient(self, gradients: Params) -> Params:
+        """From the gradient by θ(0) of a task to that by the parameters: the transpose of the above."""
+        return gradients if self.head == "per-class" else sum_rows(gradients, self._rows)
+
+    def keep_classes(self, ways: int) -> None:
+        """Cut the classifier of the module itself to the first rows."""
+        set_rows(self._classifier, ways)
+        self.num_classes = ways
+
+    def check_spectrum(self, subset: str | Iterable[str]) -> None:
+        """Refuse a subset whose gradient is 0 before the first step: its spectrum would be rounding noise."""
+        names = self.subset(subset)
+        if self.head != "per-class" and self._rows[0] not in names:
+            raise ValueError(
+                f"with head={self.head!r} all classes start alike, so that nothing below the classifier has "
+                f"a gradient before the first step and {subset!r} no spectrum there: add cls to the subset"
+            )
 
     def __call__(self, params: Mapping[str, Tensor], inputs: Inputs) -> Output:
         """Features and logits of the network with these parameters; differentiable in them.

@@ -58,6 +58,15 @@ class Rule:
             return tuple(self.moves(model))
         return model.subset(self.moves)
 
+    def check_network(self, model: FunctionalModule) -> None:
+        """Refuse a network for which the rule is not defined."""
+        moving = self.moving(model)
+        if model.head != "per-class" and not set(moving) & set(model.subset("cls")):
+            raise ValueError(
+                f"the method {self.name} never moves the classifier, so that with head={model.head!r} all "
+                "classes would stay alike: use head='per-class'"
+            )
+
     def at_step(self, rule_params: Mapping[str, Tensor], step: int) -> Params:
         """The rule's parameters as ``update`` sees them at a step, counted from 0; differentiable."""
         if not self.per_step:
