@@ -29,6 +29,8 @@ class Changes:
     """Side of the images, for ResNets at least 32; the paper has 84 px for Conv and 224 px for ResNet."""
     queries: int | None = None
     """Query images of each class; the paper has 16."""
+    head: str | None = None
+    """How the classifier starts: per-class as in the paper, shared or zero."""
     rate: float | None = None
     """Inner rate α of every run; the paper's code has 0.01."""
     rate_times_features: float | None = None
