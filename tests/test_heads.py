@@ -20,7 +20,7 @@ from firststep.functional import FunctionalModule, adapt
 from firststep.methods import METHODS, build_method
 from formulas import FORMULAS
 from networks import generator, small_conv, small_task
-from reference import dense_gram, log_variance, naive_residuals, total_error
+from reference import SupportLoss, dense_gram, log_variance, naive_residuals, total_error
 
 RATE, STEPS = 0.2, 2
 ONE_ROW = ("shared", "zero")
@@ -90,7 +90,12 @@ def reference(meta: fs.MetaLearner, task: fs.Task, method: str, steps: int = STE
             {name: theta[name] for name in moving},
             spread,
             k,
-            lambda values, theta=theta: loss_of(theta | values, support, support_y),
+            SupportLoss(
+                lambda values, theta=theta: functional_call(  # type: ignore[misc]
+                    meta.network, theta | values, (support,)
+                ),
+                support_y,
+            ),
         )
         theta = theta | moved
     total = total + loss_of(theta, query, query_y)

@@ -38,7 +38,8 @@ def _words(name: str, progress: TrainingProgress) -> str:
     last = progress.validation.steps[-1]
     return (
         f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}, val accuracy at steps "
-        f"0..{last}: {accuracies} %, condition number {kappa:.3g}, rank {rank:.3g}, best {100 * progress.best:.1f} %"
+        f"0..{last}: {accuracies} %, condition number {kappa:.3g}, rank {rank:.3g}, "
+        f"best {100 * progress.best:.1f} %"
     )
 
 

@@ -96,8 +96,9 @@ SCALES: dict[str, Changes] = {
         threads=1,
     ),
 }
-OWN_RATE = ("modgrad",)
-"""Methods that keep their authors' inner rate: they move few layers, and not the classifier."""
+OWN_RATE = ("modgrad", "gauss-newton")
+"""Methods that keep their own inner rate: ModGrad its authors', as it moves few layers and not the
+classifier; a Gauss-Newton step is scaled by the curvature already."""
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainConfig)} - {"filters", "rate", "all_every"}
 """What goes into a run's configuration as it is."""
 

@@ -14,8 +14,21 @@ from torch import Tensor
 
 from firststep.network import FunctionalModule, Params
 
-SupportLoss = Callable[[Mapping[str, Tensor]], Tensor]
-"""The support loss with these values in place of the parameters of the same names."""
+
+@dataclass(frozen=True)
+class SupportLoss:
+    """The support loss as a function, and what the network gave for the support set before the step."""
+
+    at: Callable[[Mapping[str, Tensor]], Tensor]
+    features: Tensor
+    """The classifier's input, [n, d]."""
+    logits: Tensor
+    labels: Tensor
+
+    def __call__(self, moved: Mapping[str, Tensor]) -> Tensor:
+        """The loss with these values in place of the parameters of the same names."""
+        return self.at(moved)
+
 
 Update = Callable[[Params, Params, Params, SupportLoss], Params]
 
