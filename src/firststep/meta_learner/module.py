@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from firststep.adaptation import LONGEST_AUTO, StepChoice, adapt, choose_steps, iterate_steps, support_gram
 from firststep.conditioning import condition_number
+from firststep.meta_learner.classes import leading_blocks, serves
 from firststep.meta_learner.outer_loss import outer_loss, stacked
 from firststep.metagradient import Conditioning, MetaGradient, TaskReport
-from firststep.network import FEWEST_CLASSES, FunctionalModule, Params, set_rows
+from firststep.network import FunctionalModule, Params, set_rows
 from firststep.rules import Rule, maml, scaled
 from firststep.task import Inputs, Task, as_task
 
@@ -256,22 +257,12 @@ class MetaLearner(nn.Module):
         many, a copy with the first rows (and the rule's parameters for them) if there are more, and an error
         if there are fewer: nothing was learned for the others.
         """
-        if ways < FEWEST_CLASSES:
-            raise ValueError(f"a task needs at least {FEWEST_CLASSES} classes, not {ways}")
-        if self.functional.head != "per-class" or ways == self.num_classes:
+        if serves(self.functional, ways):
             return self
-        if ways > self.num_classes:
-            raise ValueError(
-                f"the model has learned {self.num_classes} classifier rows, one for each class, so it cannot "
-                f"tell {ways} classes apart; train with head shared or zero for any number of classes"
-            )
         fewer = copy.deepcopy(self)
         fewer.functional.keep_classes(ways)
-        # The rule's parameters of the first rows are the leading block of each: see the shapes it would have.
-        shapes = {k: v.shape for k, v in self.rule.init(fewer.functional, fewer._network_params()).items()}
-        for name, value in self._rule_params().items():
-            block = tuple(slice(size) for size in shapes[name])
-            fewer.rule_params[_escaped(name)] = nn.Parameter(value.detach()[block].clone())
+        for name, value in leading_blocks(self.rule, fewer.functional, self._rule_params()).items():
+            fewer.rule_params[_escaped(name)] = nn.Parameter(value)
         return fewer
 
     @property
