@@ -38,6 +38,9 @@ STYLES = {
     "modgrad": (ORANGE, "v", "-"),
     "warp-maml": (SKY, "P", "--"),
     "gap": (BLACK, "X", "-"),
+    "gauss-newton": (GREY, "p", "-"),
+    "maml, shared head": (GREEN, "d", "-"),
+    "maml, zero head": (PINK, "8", "--"),
     # parameter subsets
     "none": (VERMILION, "s", "--"),
     "cls": (BLUE, "o", "-"),

@@ -156,7 +156,8 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
         (["evaluate", "empty"], "empty is not the folder of a run: it has no run.json"),
         (["evaluate", "builtin:letters"], "there is no built-in model 'letters'; there are"),
         (["evaluate", "RUN", "--episodes", "1"], "episodes must be at least 2"),
-        (["diagnose", "RUN", "--ways", "3"], "plain tells 5 classes apart"),
+        (["diagnose", "RUN", "--ways", "6"], "--ways 6: the model has learned 5 classifier rows"),
+        (["evaluate", "RUN", "--ways", "6"], "cannot tell 6 classes apart; train with head shared or zero"),
         (["evaluate", "RUN", "--subset", "conv"], "unknown parameter subset 'conv'"),
         (["evaluate", "RUN", "--data", "folder", "--data-path", "empty"], "empty"),
         (["evaluate", "corrupt"], "is damaged"),
@@ -169,9 +170,10 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
             "nowhere is not a folder; the support set has one subfolder for each class",
         ),
         (
-            ["adapt", "RUN", "--support", "three"],
-            "has 3 class folders: class0, class1, class2; the model tells 5",
+            ["adapt", "RUN", "--support", "six"],
+            "class3, class4, class5; the model has learned 5 classifier rows, one for each class",
         ),
+        (["adapt", "RUN", "--support", "one"], "one has 1 class folders: class0; a task needs at least 2"),
         (["adapt", "RUN", "--support", "hollow"], "hollow/class4 has no images"),
         (["adapt", "RUN", "--support", "five", "--query", "text.png"], "text.png is not an image"),
         (["adapt", "RUN", "--support", "five", "--query", "nowhere"], "nowhere does not exist"),
@@ -187,7 +189,8 @@ def test_bad_input_gets_one_line_and_exit_code_2(
     (here / "empty").mkdir()
     (here / "text.png").write_text("not an image")
     image_folders(here / "five")
-    image_folders(here / "three", classes=3)
+    image_folders(here / "six", classes=6)
+    image_folders(here / "one", classes=1)
     shutil.rmtree(image_folders(here / "hollow") / "class4")
     (here / "hollow" / "class4").mkdir()
     for name in ("corrupt", "foreign", "unfinished"):

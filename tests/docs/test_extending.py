@@ -54,7 +54,9 @@ def test_a_users_own_parts_are_trained_tested_and_compared(
     assert "support loss" in capsys.readouterr().out
     (stored,) = Path("run/evaluations").glob("*.json")
     assert (
-        stored.with_suffix(".csv").read_text().startswith("step,accuracy,ci95,condition_number,support_loss")
+        stored.with_suffix(".csv")
+        .read_text()
+        .startswith("step,accuracy,ci95,condition_number,rank,support_loss")
     )
     assert main(["compare", "run", "--episodes", "3", "--steps", "0", "2", "--out", "comparison"]) == 0
     assert "support_loss" in Path("comparison/comparison.csv").read_text()

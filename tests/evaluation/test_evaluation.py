@@ -58,7 +58,7 @@ def test_evaluation_is_repeatable_and_reads_back(trained: TrainedModel, tmp_path
     assert [row["step"] for row in back.rows()] == [0, 2, 5, "auto"]
     np.testing.assert_allclose(back.measurement.accuracy, first.measurement.accuracy, atol=1e-6)
     assert back.auto_steps is not None
-    assert as_csv.read_text().splitlines()[0] == "step,accuracy,ci95,condition_number"
+    assert as_csv.read_text().splitlines()[0] == "step,accuracy,ci95,condition_number,rank"
     assert len(as_csv.read_text().splitlines()) == 5  # header, three steps, auto
 
 
@@ -101,7 +101,11 @@ def test_bigger_steps_move_further(trained: TrainedModel) -> None:
         trained.evaluate(data, rate_multiplier=0)
 
 
-def made_up(accuracy: np.ndarray, label: str, seed: int = 0) -> Evaluation:
+def made_up(accuracy: np.ndarray, label: str, seed: int = 0, rank: float | None = 4.0) -> Evaluation:
+    """``rank=None``: as evaluations were stored before they had it."""
+    values = {"accuracy": accuracy, "condition_number": np.ones_like(accuracy)}
+    if rank is not None:
+        values["rank"] = np.full_like(accuracy, rank)
     return Evaluation(
         label=label,
         run=label,
@@ -111,8 +115,8 @@ def made_up(accuracy: np.ndarray, label: str, seed: int = 0) -> Evaluation:
         },
         measurement=Measurement(
             steps=(0, 1),
-            values={"accuracy": accuracy, "condition_number": np.ones_like(accuracy)},
-            metrics=dict(METRICS),
+            values=values,
+            metrics={name: METRICS[name] for name in values},
         ),
         provenance={"config": {}, "update": 1, "firststep": "0", "torch": "0"},
     )  # fmt: skip
@@ -144,7 +148,11 @@ def test_tables_figures_and_report_say_the_numbers(run: Run) -> None:
     assert cell in comparison_table(pair).to_markdown()
     assert cell in comparison_table(pair).to_csv()
     assert len(comparison_frame(pair)) == 4
-    assert [row[0].text for row in steps_table(pair).rows] == ["0", "1", "condition number"]
+    assert [row[0].text for row in steps_table(pair).rows] == ["0", "1", "condition number", "rank"]
+    old = made_up(rng.uniform(size=(9, 2)), "old", rank=None)
+    assert [cell.text for cell in steps_table([pair[0], old]).rows[-1][1:3]] == ["4", "–"]
+    assert len(comparison_frame([pair[0], old])) == 4
+    assert comparison_table([old]).rows[0][-1].text == "–"
     assert metrics_table(pair[1]).rows[1][1].text == cell
     metrics = [run.metrics(), run.metrics()]
     page = html_report(pair, metrics, "title & more")

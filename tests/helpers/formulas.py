@@ -8,9 +8,9 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from reference import Formula, Params
+from reference import Formula, Params, SupportLoss, dense_jacobian
 
-Loss = Callable[[Params], Tensor]
+Loss = SupportLoss
 
 
 def gradient_descent(rate: float) -> Formula:
@@ -107,6 +107,20 @@ def maml_plus_plus(rate: float) -> Formula:
     return formula
 
 
+def gauss_newton(rate: float) -> Formula:
+    """(JᵀJ + λ I) δ = -Jᵀ r, dense in the parameters, λ a hundredth of the mean eigenvalue of J Jᵀ."""
+
+    def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
+        jacobian = dense_jacobian(loss.residuals, values, list(values))
+        damping = 0.01 * jacobian.square().sum() / len(jacobian)
+        normal = jacobian.T @ jacobian + damping * torch.eye(jacobian.shape[1], dtype=jacobian.dtype)
+        step = torch.linalg.solve(normal, jacobian.T @ loss.residuals(values))
+        parts = step.split([value.numel() for value in values.values()])
+        return {n: values[n] - rate * part.view_as(values[n]) for n, part in zip(values, parts, strict=True)}
+
+    return formula
+
+
 FORMULAS: dict[str, Callable[[float], Formula]] = {
     "maml": gradient_descent,
     "fomaml": gradient_descent,
@@ -118,4 +132,5 @@ FORMULAS: dict[str, Callable[[float], Formula]] = {
     "warp-maml": gradient_descent,
     "gap": gap,
     "maml++": maml_plus_plus,
+    "gauss-newton": gauss_newton,
 }

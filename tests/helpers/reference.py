@@ -16,7 +16,7 @@ from torch.nn import functional as F
 Params = dict[str, Tensor]
 
 # (gradients, moving parameters, the rule's rule_params, step from 0, support loss) → the moved parameters
-Formula = Callable[[Params, Params, Params, int, Callable[[Params], Tensor]], Params]
+Formula = Callable[[Params, Params, Params, int, "SupportLoss"], Params]
 
 
 def _arguments(inputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -27,15 +27,27 @@ def naive_residuals(logits: Tensor, labels: Tensor) -> Tensor:
     return (F.cross_entropy(logits, labels, reduction="none") / len(labels)).sqrt()
 
 
-def dense_gram(residuals: Callable[[Params], Tensor], params: Params, psi: Sequence[str]) -> Tensor:
-    """J Jᵀ with J from one backward pass per residual, all of it held, differentiable."""
+class SupportLoss:
+    """The mean loss of a support set as a function of some parameters, and its residuals."""
+
+    def __init__(self, logits: Callable[[Params], Tensor], labels: Tensor) -> None:
+        self.logits, self.labels = logits, labels
+
+    def __call__(self, values: Params) -> Tensor:
+        return F.cross_entropy(self.logits(values), self.labels)
+
+    def residuals(self, values: Params) -> Tensor:
+        return naive_residuals(self.logits(values), self.labels)
+
+
+def dense_jacobian(residuals: Callable[[Params], Tensor], params: Params, psi: Sequence[str]) -> Tensor:
+    """One backward pass per residual, all of it held, differentiable."""
     # Partial derivatives at this point: a parameter that did not move is also an ancestor of those that did,
     # through the earlier steps, and that path must not count. So differentiate by fresh copies.
     params = {name: value.clone() for name, value in params.items()}
     leaves = [params[name] for name in psi]
-    vector = residuals(params)
     rows = []
-    for entry in vector:
+    for entry in residuals(params):
         grads = torch.autograd.grad(entry, leaves, create_graph=True, allow_unused=True)
         rows.append(
             torch.cat(
@@ -45,7 +57,12 @@ def dense_gram(residuals: Callable[[Params], Tensor], params: Params, psi: Seque
                 ]
             )
         )
-    jacobian = torch.stack(rows)
+    return torch.stack(rows)
+
+
+def dense_gram(residuals: Callable[[Params], Tensor], params: Params, psi: Sequence[str]) -> Tensor:
+    """J Jᵀ, with J as it is."""
+    jacobian = dense_jacobian(residuals, params, psi)
     return jacobian @ jacobian.T
 
 
@@ -98,7 +115,12 @@ def unrolled_meta_gradient(
             {name: before[name] for name in moving},
             rule_params,
             k,
-            lambda values, before=before: mean_loss(before | values, support, support_y),
+            SupportLoss(
+                lambda values, before=before: functional_call(  # type: ignore[misc]
+                    module, before | values, _arguments(support)
+                ),
+                support_y,
+            ),
         )
         assert moved.keys() == set(moving)
         theta = before | moved

@@ -14,7 +14,7 @@ from firststep.functional import FunctionalModule, adapt, meta_gradient
 from firststep.rules import scaled
 from formulas import FORMULAS
 from networks import OwnNetwork, generator, perturbed_rule_params, small_conv, small_task
-from reference import Params, total_error
+from reference import Params, SupportLoss, total_error
 
 TASK = small_task()
 RATE = 0.3
@@ -46,7 +46,7 @@ def test_one_step_is_the_plain_formula(name: str) -> None:
         {key: params[key] for key in moving},
         rule_params,
         0,
-        lambda values: support_loss(model, params | values),
+        SupportLoss(lambda values: model(params | values, TASK.support_x).logits, TASK.support_y),
     )
     got = one_step(model, method, rule_params)
     assert total_error(got, params | expected) < 1e-9

@@ -53,6 +53,9 @@ def test_a_run_is_a_folder_with_all_that_was_seen(tmp_path: Path) -> None:
             for which in ("condition_number", "condition_number_all"):
                 assert len(entry[f"{kind}_{which}"]) == 2  # stages 0..K-1
                 assert all(value >= 1 for value in entry[f"{kind}_{which}"])
+            for which in ("rank", "rank_all"):
+                assert len(entry[f"{kind}_{which}"]) == 2
+                assert all(1 <= value <= 10 for value in entry[f"{kind}_{which}"])
     assert list((run.folder / "tensorboard").iterdir())
     best = max(metrics, key=lambda entry: entry["validation_accuracy"][-1])
     assert run.load("best", torch.device("cpu")).update == best["update"]

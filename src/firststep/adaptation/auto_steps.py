@@ -48,6 +48,7 @@ def choose_steps(
     folds = held_out_folds(y)
     if not folds:
         return StepChoice(trained, (), 0)
+    params = model.initial_params(params, y)
     total = torch.zeros(longest + 1, dtype=torch.float64)
     for held_out in folds:
         rest = ~held_out

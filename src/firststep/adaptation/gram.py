@@ -38,6 +38,7 @@ def support_gram(
     model.check_deterministic()
     params = model.params() if params is None else params
     model.check_params(params)
+    params = model.initial_params(params, y)
     return gram_of(model, x, y, params, subset, chunk_size=chunk_size, check_finite=check_finite)
 
 

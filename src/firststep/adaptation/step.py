@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from firststep.adaptation.gram import gram_of
 from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
+from firststep.rules import Rule, SupportLoss
 from firststep.task import Inputs
 
 
@@ -76,7 +76,12 @@ def inner_step(
             dict(zip(moving, grads, strict=True)),
             {name: theta[name] for name in moving},
             dict(rule_params),
-            lambda moved: F.cross_entropy(model({**theta, **moved}, x).logits, y),
+            SupportLoss(
+                lambda moved: F.cross_entropy(model({**theta, **moved}, x).logits, y),
+                output.features,
+                output.logits,
+                y,
+            ),
         )
         updated = {name: value + steps[name] if name in steps else value for name, value in theta.items()}
         gram = None

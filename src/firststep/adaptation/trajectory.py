@@ -48,7 +48,8 @@ def adapt(
         x: the support set.
         y: its labels, 0..ways-1.
         steps: how many.
-        params: the initial parameters θ(0); default the module's.
+        params: the initial parameters, of which :meth:`FunctionalModule.initial_params` makes θ(0); default
+            the module's.
         rule_params: the rule's parameters; default as ``rule.init`` makes them.
         subset: also give the Gram matrix for this parameter subset at every stage 0..K-1.
         create_graph: keep the whole trajectory differentiable in ``params`` and ``rule_params``.
@@ -61,6 +62,7 @@ def adapt(
     if params is None and not create_graph:
         start = {name: value.clone() for name, value in start.items()}
     rule_params = rule.init(model, start) if rule_params is None else rule_params
+    start = model.initial_params(start, y)
     trajectory = Trajectory([start], [])
     steps_taken = iterate_steps(
         model, rule, start, rule_params, x, y, subset=subset, create_graph=create_graph
@@ -86,7 +88,8 @@ def iterate_steps(
     """Inner steps without end, one at a time: for trajectories too long to keep."""
     model.check_deterministic()
     model.check_params(params)
-    return _steps(model, rule, params, rule_params, x, y, subset, create_graph)
+    start = model.initial_params(params, y)
+    return _steps(model, rule, start, rule_params, x, y, subset, create_graph)
 
 
 def _steps(

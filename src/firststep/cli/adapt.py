@@ -38,7 +38,8 @@ def adapt(
 
     Args:
         run: Folder of a run, or builtin:glyphs.
-        support: Folder with one subfolder for each class, with a few images each.
+        support: Folder with one subfolder for each class, with a few images each. Any number of classes for
+            a model with a shared or zero head, otherwise at most as many as it was trained for.
         query: Image, or folder of images, to classify.
         steps: Inner steps to take; auto chooses by cross-validation on the support images.
         rate_multiplier: Take inner steps so many times as long.

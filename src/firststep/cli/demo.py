@@ -105,10 +105,12 @@ def meaning(trained: list[Evaluation], shipped: list[Evaluation]) -> list[str]:
         differences = {d.step: d for d in paired_differences(*pair)}
         last = max(differences)
         kappas = [evaluation.measurement.mean("condition_number")[0] for evaluation in pair]
+        ranks = [evaluation.measurement.mean("rank")[0] for evaluation in pair]
         first, final = differences[1], differences[last]
         lines.append(
             f"{name}: conditioning changes the accuracy after one step by {first.difference:+.1f} "
             f"±{first.ci95:.1f} points and after {last} steps by {final.difference:+.1f} ±{final.ci95:.1f}; "
-            f"the condition number goes from {kappas[0]:.0f} to {kappas[1]:.0f}."
+            f"the condition number goes from {kappas[0]:.0f} to {kappas[1]:.0f} "
+            f"(rank {ranks[0]:.3g} and {ranks[1]:.3g})."
         )
     return lines

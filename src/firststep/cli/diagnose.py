@@ -49,8 +49,9 @@ def diagnose(
         data_path: Where the dataset is.
         image_size: For a module: side of its images.
         classifier: For a module: attribute path of its final linear layer, if it is not found.
-        subsets: Parameter subsets: cls, emb, ebn, body, all, or unions such as cls+emb.
-        ways: For a module: classes of a task; 5 if left out.
+        subsets: Parameter subsets: cls, emb, ebn, body, all, or unions such as cls+emb. With a shared or zero
+            head only those with cls, because nothing else has a gradient before the first step.
+        ways: Classes of a task; if left out as a run was trained, and 5 for a module.
         shots: Support images of each class.
         tasks: How many tasks.
         split: train, val or test.
@@ -71,12 +72,13 @@ def diagnose(
             if classifier is not None or image_size is not None:
                 raise FirststepError("--classifier and --image-size are for modules: a run knows its own")
             trained = load_trained(model, device="cpu")
-            network = trained.meta.functional
-            if ways is not None and ways != trained.meta.num_classes:
-                raise FirststepError(
-                    f"--ways is for modules: {model} tells {trained.meta.num_classes} classes apart"
-                )
-            ways = trained.meta.num_classes
+            ways = trained.meta.num_classes if ways is None else ways
+            try:
+                network = trained.meta.for_classes(ways).functional
+            except ValueError as error:
+                raise FirststepError(f"--ways {ways}: {error}") from None
+            if network.head != "per-class" and subsets == SUBSETS:
+                subsets = ("cls", "all")  # the others have no gradient before the first step
             dataset = data_for(trained, data, data_path, progress)
         episodes = Episodes(
             dataset.split(split), ways=ways or DEFAULT_WAYS, shots=shots, queries=1, seed=TEST_SEED

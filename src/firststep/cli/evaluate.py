@@ -32,6 +32,7 @@ def evaluate(
     rate_multiplier: float = 1.0,
     episodes: int = DEFAULT_EPISODES,
     split: Literal["test", "val", "train"] = "test",
+    ways: int | None = None,
     shots: int | None = None,
     queries: int | None = None,
     subset: str | None = None,
@@ -55,6 +56,8 @@ def evaluate(
         rate_multiplier: Take inner steps so many times as long.
         episodes: Test episodes.
         split: Split that they come from.
+        ways: Classes of a task; as trained if left out. Any number for a model with a shared or zero head;
+            one with a row for each class takes the first rows for fewer, and refuses more.
         shots: Support images of each class; as trained if left out.
         queries: Query images of each class; as trained if left out.
         subset: Parameters whose condition number is shown; the constrained ones if left out.
@@ -69,7 +72,7 @@ def evaluate(
     with join(backend) as team:
         result, path = evaluate_run(
             run, which=which, device=device, data=data, data_path=data_path, out=out, steps=steps, auto=auto,
-            rate_multiplier=rate_multiplier, episodes=episodes, split=split, shots=shots,
+            rate_multiplier=rate_multiplier, episodes=episodes, split=split, ways=ways, shots=shots,
             queries=queries, subset=subset, seed=seed, team=team,
         )  # fmt: skip
     if not team.is_rank0:

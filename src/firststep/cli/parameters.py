@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -20,6 +20,7 @@ def parameters(
     ways: Annotated[int, tyro.conf.arg(metavar="INT")] = PAPER_WAYS,
     image_size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None,
     steps: Annotated[int, tyro.conf.arg(metavar="INT")] = 5,
+    head: Literal["per-class", "shared", "zero"] = "per-class",
 ) -> None:
     """Count the parameters of every method and backbone, with the paper's counts beside them.
 
@@ -29,6 +30,7 @@ def parameters(
         ways: Classes of a task.
         image_size: Side of the images; if left out 84 px for Conv, 224 px for ResNet.
         steps: Inner steps, for each of which maml++ has parameters.
+        head: How the classifier starts; one row for all classes, or none, is less to learn.
     """
     from firststep.backbones import BACKBONES
     from firststep.cli.terminal import console, print_wide
@@ -43,7 +45,7 @@ def parameters(
         for name in backbone or BACKBONES:
             has_filters = name in BACKBONES and BACKBONES[name].has_filters
             for width in filters if has_filters else (None,):
-                for row in _rows(name, width, ways, image_size, steps):
+                for row in _rows(name, width, ways, image_size, steps, head):
                     table.add_row(*row)
                 table.add_section()
     except ValueError as error:
@@ -53,27 +55,31 @@ def parameters(
 
 
 def _rows(
-    backbone: str, width: int | None, ways: int, image_size: int | None, steps: int
+    backbone: str, width: int | None, ways: int, image_size: int | None, steps: int, head: str
 ) -> Iterator[tuple[str, ...]]:
     """The lines of one backbone; the paper's own method is MAML with a loss that adds no parameters."""
     from firststep.backbones import BACKBONES, build_backbone
     from firststep.methods import METHODS, build_method, count_parameters
+    from firststep.network import HEADS
     from firststep.paper import published
 
     size = BACKBONES[backbone].image_size if image_size is None and backbone in BACKBONES else image_size
     printed = {
         row.method: f"{row.total_parameters:,}"
         for row in published("preconditioners").itertuples()
-        if (row.backbone, row.filters, PAPER_WAYS, PAPER_IMAGE_SIZE) == (backbone, width, ways, size)
+        if head == "per-class"
+        and (row.backbone, row.filters, PAPER_WAYS, PAPER_IMAGE_SIZE) == (backbone, width, ways, size)
     }
     label = backbone if width is None else f"{backbone}-{width}"
-    names = [(name, name) for name in METHODS]
-    names.insert(1, ("conditioned", "maml"))
-    for shown, name in names:
+    names = [(name, name, head) for name in METHODS]
+    names.insert(1, ("conditioned", "maml", head))
+    if head == "per-class":  # the heads, too, are compared for maml
+        names[2:2] = [(f"maml, {other} head", "maml", other) for other in HEADS if other != head]
+    for shown, name, start in names:
         module = build_backbone(backbone, ways=ways, image_size=size, filters=width)
         method = build_method(name, steps=steps)
         try:
-            counts = count_parameters(method, module)
+            counts = count_parameters(method, module, start)
         except ValueError:
             yield label, shown, "", "–", "", ""
         else:

@@ -60,7 +60,7 @@ def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, execut
 
 def default_folder(config: TrainConfig, varied: tuple[str, ...]) -> Path:
     """Derived from what all runs have in common, so that the same command finds its runs again."""
-    common = {k: value for k, value in config.to_json().items() if k not in (*varied, *MACHINE_SETTINGS)}
+    common = {k: value for k, value in config.identity().items() if k not in (*varied, *MACHINE_SETTINGS)}
     digest = hashlib.sha256(json.dumps(common, sort_keys=True).encode()).hexdigest()[:8]
     return Path("runs") / f"sweep-{config.data}-{config.ways}way-{config.shots}shot-{digest}"
 

@@ -74,7 +74,8 @@ def default_folder(config: TrainConfig) -> Path:
     """A name that says what differs between runs."""
     term = config.conditioning if config.term is None else f"{config.conditioning}-{config.subset}"
     shape = f"{config.ways}way-{config.shots}shot"
-    return Path("runs") / f"{config.data}-{config.backbone}-{config.method}-{term}-{shape}-seed{config.seed}"
+    method = config.method if config.head == "per-class" else f"{config.method}-{config.head}-head"
+    return Path("runs") / f"{config.data}-{config.backbone}-{method}-{term}-{shape}-seed{config.seed}"
 
 
 def _resume(

@@ -34,10 +34,12 @@ def _words(name: str, progress: TrainingProgress) -> str:
     assert progress.validation is not None
     accuracies = " ".join(f"{100 * value:.1f}" for value in progress.validation.mean())
     kappa = progress.validation.mean("condition_number")[0]
+    rank = progress.validation.mean("rank")[0]
     last = progress.validation.steps[-1]
     return (
         f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}, val accuracy at steps "
-        f"0..{last}: {accuracies} %, condition number {kappa:.3g}, best {100 * progress.best:.1f} %"
+        f"0..{last}: {accuracies} %, condition number {kappa:.3g}, rank {rank:.3g}, "
+        f"best {100 * progress.best:.1f} %"
     )
 
 

@@ -10,7 +10,7 @@ from firststep.conditioning.classifier import classifier_gram
 from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
 from firststep.conditioning.jacobian_rows import gram_in_graph, pull_rows
 from firststep.conditioning.loss import CONDITIONING_LOSSES, GramLoss, conditioning_loss
-from firststep.conditioning.residuals import cross_entropy_residuals, residuals
+from firststep.conditioning.residuals import cross_entropy_residuals, residuals, scaled_errors
 from firststep.conditioning.saved_memory import counting_saved
 from firststep.conditioning.spectrum import (
     condition_number,
@@ -37,4 +37,5 @@ __all__ = [
     "numerical_rank",
     "pull_rows",
     "residuals",
+    "scaled_errors",
 ]

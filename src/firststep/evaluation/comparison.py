@@ -81,7 +81,7 @@ def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
     Differences whose 95 % interval leaves out zero are bold.
     """
     steps = [row["step"] for row in evaluations[0].rows()]
-    table = Table(["model", *(f"step {step}" for step in steps), "condition number"])
+    table = Table(["model", *(f"step {step}" for step in steps), "condition number", "rank"])
     compared = _compared(evaluations)
     for label, evaluation, _ in compared:
         by_step = {row["step"]: row for row in evaluation.rows()}
@@ -91,7 +91,7 @@ def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
             else MISSING
             for step in steps
         ]
-        table.add_row(label, *cells, initial_condition_number(evaluation))
+        table.add_row(label, *cells, initial_condition_number(evaluation), initial_rank(evaluation))
     for label, _, differences in compared[1:]:
         paired = [_difference_cell(differences.get(step), decimals) for step in steps]
         table.add_row(f"{label} − {compared[0][0]}", *paired)
@@ -121,6 +121,7 @@ def steps_table(evaluations: list[Evaluation], decimals: int = 1) -> Table:
         table.add_row(str(step), *accuracies, *paired)
     table.add_section()
     table.add_row("condition number", *map(initial_condition_number, evaluations))
+    table.add_row("rank", *map(initial_rank, evaluations))
     return table
 
 
@@ -142,10 +143,19 @@ def metrics_table(evaluation: Evaluation) -> Table:
 
 def initial_condition_number(evaluation: Evaluation) -> str:
     """Before the first step."""
+    return _before_the_first_step(evaluation, "condition_number")
+
+
+def initial_rank(evaluation: Evaluation) -> str:
+    """Before the first step; evaluations that were stored before there was this metric lack it."""
+    return _before_the_first_step(evaluation, "rank")
+
+
+def _before_the_first_step(evaluation: Evaluation, metric: str) -> str:
     measurement = evaluation.measurement
-    if 0 not in measurement.steps:
+    if 0 not in measurement.steps or metric not in measurement.values:
         return MISSING
-    return f"{measurement.mean('condition_number')[measurement.steps.index(0)]:.3g}"
+    return f"{measurement.mean(metric)[measurement.steps.index(0)]:.3g}"
 
 
 def _compared(

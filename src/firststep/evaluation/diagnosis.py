@@ -40,7 +40,7 @@ def diagnose(
     """Spectra on the support sets of ``tasks`` at the module's parameters."""
     for subset in subsets:
         try:
-            model.subset(subset)
+            model.check_spectrum(subset)
         except ValueError as error:
             raise FirststepError(str(error)) from None
     collected: dict[str, list[tuple[np.ndarray, float, float, float]]] = {subset: [] for subset in subsets}

@@ -25,6 +25,7 @@ def evaluate(
     meta: MetaLearner,
     data: Dataset,
     *,
+    ways: int | None = None,
     shots: int,
     queries: int = 16,
     split: str = "test",
@@ -43,8 +44,11 @@ def evaluate(
     """Test a meta-learner on ``episodes`` tasks that depend on the seed alone.
 
     Args:
-        meta: the learner; tasks have as many classes as its classifier.
+        meta: the learner.
         data: where the tasks come from.
+        ways: classes of a task, as :meth:`MetaLearner.for_classes` takes them: any number where all classes
+            start from one row; with a row for each class at most as many, of which the first are taken.
+            Default as many as the classifier was built for.
         shots: support samples of each class.
         queries: query samples of each class.
         split: train, val or test.
@@ -69,11 +73,13 @@ def evaluate(
     if not 0 < rate_multiplier < float("inf"):
         raise FirststepError(f"rate_multiplier must be a positive number, not {rate_multiplier}")
     try:
-        meta.functional.subset(subset)
+        meta.functional.check_spectrum(subset)
+        tested = meta if ways is None else meta.for_classes(ways)
     except ValueError as error:
         raise FirststepError(str(error)) from None
-    source = Episodes(data.split(split), ways=meta.num_classes, shots=shots, queries=queries, seed=seed)
-    learner = meta.scaled(rate_multiplier)
+    classes = meta.num_classes if ways is None else ways
+    source = Episodes(data.split(split), ways=classes, shots=shots, queries=queries, seed=seed)
+    learner = tested.scaled(rate_multiplier)
     automatic: list[tuple[int, float]] = []
 
     def tasks() -> Iterator[Task]:
@@ -92,7 +98,7 @@ def evaluate(
             "data": data.name,
             "data_fingerprint": data.fingerprint,
             "split": split,
-            "ways": meta.num_classes,
+            "ways": classes,
             "shots": shots,
             "queries": queries,
             "seed": seed,

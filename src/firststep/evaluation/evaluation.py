@@ -41,7 +41,7 @@ class Evaluation:
         for name, metric in m.metrics.items():
             factor = 100 if metric.percent else 1
             columns[name] = factor * m.mean(name)
-            if not metric.log10:
+            if metric.interval and not metric.log10:
                 columns["ci95" if name == "accuracy" else f"{name}_ci95"] = factor * m.half_width(name)
         rows: list[dict[str, Any]] = [
             {"step": step, **{name: float(values[index]) for name, values in columns.items()}}

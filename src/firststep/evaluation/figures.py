@@ -72,7 +72,7 @@ def spectrum_figure(spectra: Sequence[Spectrum]) -> Figure:
         low, middle, high = np.percentile(relative, [25, 50, 75], axis=0)
         ranks = np.arange(1, relative.shape[1] + 1)
         style = line_style(spectrum.subset, subsets)
-        label = f"{spectrum.subset} (κ = {spectrum.condition_number:.3g})"
+        label = f"{spectrum.subset} (κ = {spectrum.condition_number:.3g}, rank {spectrum.rank:.3g})"
         axes.plot(ranks, middle, label=label, **style)
         axes.fill_between(ranks, low, high, alpha=0.2, color=style["color"], linewidth=0)
     axes.set(

@@ -56,16 +56,14 @@ def load_support(folder: Path, meta: MetaLearner, preprocessing: Preprocessing) 
     if not folder.is_dir():
         raise FirststepError(f"{folder} is not a folder; the support set has one subfolder for each class")
     folders = [path for path in entries(folder) if path.is_dir()]
-    ways = meta.num_classes
-    if len(folders) != ways:
+    try:
+        meta.for_classes(len(folders))
+    except ValueError as error:
         found = f": {', '.join(path.name for path in folders)}" if folders else ""
-        raise FirststepError(
-            f"{folder} has {len(folders)} class folders{found}; the model tells {ways} classes apart, "
-            f"so there must be {ways}"
-        )
+        raise FirststepError(f"{folder} has {len(folders)} class folders{found}; {error}") from None
     files = [image_files(path) for path in folders]
     images = [load_images(group, preprocessing, meta.device) for group in files]
-    labels = torch.arange(ways).repeat_interleave(torch.tensor([len(group) for group in files]))
+    labels = torch.arange(len(folders)).repeat_interleave(torch.tensor([len(group) for group in files]))
     return ImageSupport([path.name for path in folders], torch.cat(images), labels.to(meta.device))
 
 
@@ -119,7 +117,7 @@ def adapt_to_images(
         raise FirststepError(f"rate_multiplier must be a positive number, not {rate_multiplier}")
     if steps is not None and steps < 0:
         raise FirststepError(f"steps must not be negative, it is {steps}")
-    learner = meta.scaled(rate_multiplier)
+    learner = meta.for_classes(len(support.classes)).scaled(rate_multiplier)
     choice = StepChoice(steps or 0, (), 0)
     if steps is None:
         try:

@@ -20,7 +20,7 @@ import numpy as np
 from torch import Tensor
 
 from firststep.adaptation import gram_of
-from firststep.conditioning import log_condition_number
+from firststep.conditioning import log_condition_number, numerical_rank
 from firststep.network import FunctionalModule, Output, Params
 from firststep.task import Task
 from firststep.utils.registry import Registry
@@ -65,6 +65,8 @@ class Metric:
     """Shown times 100."""
     log10: bool = False
     """``compute`` gives log10 of the metric, whose geometric mean over tasks is shown."""
+    interval: bool = True
+    """Whether its mean is shown with a 95 % half-width; not where ``log10``."""
     before_step: bool = False
     """It belongs to the step that follows, as the condition number does: logs leave out the last stage."""
 
@@ -87,8 +89,14 @@ def log10_condition_number(state: AdaptationState) -> Tensor:
     return log_condition_number(state.gram, check_finite=False)
 
 
+def rank(state: AdaptationState) -> Tensor:
+    """How many eigenvalues of the Gram matrix stand above rounding: what the condition number is about."""
+    return numerical_rank(state.gram, check_finite=False).double()
+
+
 METRICS.register("accuracy", Metric(title="accuracy", compute=accuracy, percent=True))
 METRICS.register(
     "condition_number",
     Metric(title="condition number", compute=log10_condition_number, log10=True, before_step=True),
 )
+METRICS.register("rank", Metric(title="rank", compute=rank, interval=False, before_step=True))

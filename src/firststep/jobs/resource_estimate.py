@@ -87,7 +87,7 @@ def _memory(config: TrainConfig) -> int:
         config.backbone, ways=config.ways, image_size=size, channels=channels, filters=config.filters
     )
     method = build_method(config.method, rate=config.rate, steps=config.steps)
-    parameters = BYTES * count_parameters(method, network).total
+    parameters = BYTES * count_parameters(method, network, config.head).total
     image = BYTES * _values_per_image(method.prepare(network, None), channels, size)
     support = image * config.ways * config.shots
     query = QUERY_VALUES * image * config.ways * config.queries

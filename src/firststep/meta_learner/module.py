@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from firststep.adaptation import LONGEST_AUTO, StepChoice, adapt, choose_steps, iterate_steps, support_gram
 from firststep.conditioning import condition_number
+from firststep.meta_learner.classes import leading_blocks, serves
 from firststep.meta_learner.outer_loss import outer_loss, stacked
 from firststep.metagradient import Conditioning, MetaGradient, TaskReport
-from firststep.network import FunctionalModule, Params
+from firststep.network import FunctionalModule, Params, set_rows
 from firststep.rules import Rule, maml, scaled
 from firststep.task import Inputs, Task, as_task
 
@@ -58,6 +59,10 @@ class MetaLearner(nn.Module):
         classifier: path of the final linear layer, such as ``"fc"``; found by itself in most networks.
         embedding: path of the last layer before it, for the parameter subset ``emb``.
         embedding_norm: path of that layer's normalisation, for the subset ``ebn``.
+        head: how the classifier starts in a task. ``per-class``: every class has a learned row of its own.
+            ``shared``: all rows start from one learned vector. ``zero``: all rows start from zero. With the
+            latter two the network's classifier is cut to that one row, a task may have any number of classes
+            (labels 0, 1, 2, ...), and before the first step all logits of a sample are equal.
         engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big autograd graph.
         compile: compile the inner step and its backward pass: a minute or so at the first call with a new
             shape, faster from then on.
@@ -78,6 +83,7 @@ class MetaLearner(nn.Module):
         classifier: str | None = None,
         embedding: str | None = None,
         embedding_norm: str | None = None,
+        head: str = "per-class",
         engine: str = "stepwise",
         compile: bool = False,
         memory: int | None = None,
@@ -93,7 +99,7 @@ class MetaLearner(nn.Module):
         self.conditioning = conditioning
         self.reduction = reduction
         self.functional = FunctionalModule(
-            network, classifier, embedding=embedding, embedding_norm=embedding_norm
+            network, classifier, embedding=embedding, embedding_norm=embedding_norm, head=head
         )
         initial = self.rule.init(self.functional, self._network_params(), generator)
         # Names of a module's parameters cannot have dots; those of a rule are often paths of layers.
@@ -148,12 +154,13 @@ class MetaLearner(nn.Module):
         self, tasks: Iterable[Task | tuple[Any, ...]], *, query_weights: Sequence[float] | None = None
     ) -> list[TaskGradient]:
         """The gradient of each task by itself, without touching ``.grad``: for sums of your own."""
+        learned = {name for name, value in self._network_params().items() if value.requires_grad}
         results = self._meta_gradient().each(
             self._network_params(), self._rule_params(), _as_tasks(tasks), query_weights=query_weights
         )
         return [
             TaskGradient(
-                {_NETWORK + name: value for name, value in result.params.items()}
+                {_NETWORK + name: value for name, value in result.params.items() if name in learned}
                 | {_RULE + _escaped(name): value for name, value in result.rule_params.items()},
                 result.loss,
                 result.tasks[0],
@@ -174,6 +181,10 @@ class MetaLearner(nn.Module):
             steps = self.choose_steps(x, y).steps
         params = self.adapted_params(x, y, steps=self.steps if steps is None else steps)
         classifier = copy.deepcopy(self.network)
+        if self.functional.head != "per-class":
+            linear = classifier.get_submodule(self.functional.classifier)
+            assert isinstance(linear, nn.Linear)
+            set_rows(linear, len(params[self.functional.subset("cls")[0]]))
         with torch.no_grad():
             for name, value in classifier.named_parameters():
                 if name in params:
@@ -194,7 +205,8 @@ class MetaLearner(nn.Module):
 
     def iterate_steps(self, x: Inputs, y: Tensor) -> Iterator[Params]:
         """The network's parameters after 0, 1, 2, ... inner steps on a support set, without end; detached."""
-        start = {name: value.detach() for name, value in self._network_params().items()}
+        stored = {name: value.detach() for name, value in self._network_params().items()}
+        start = self.functional.initial_params(stored, y)
         yield start
         for params, _ in iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y):
             yield params
@@ -238,19 +250,35 @@ class MetaLearner(nn.Module):
         longer.rule = scaled(self.rule, multiplier)
         return longer
 
+    def for_classes(self, ways: int) -> MetaLearner:
+        """The learner to use for tasks of so many classes.
+
+        With one row for all classes it is this one. With a row for each class it is this one if there are as
+        many, a copy with the first rows (and the rule's parameters for them) if there are more, and an error
+        if there are fewer: nothing was learned for the others.
+        """
+        if serves(self.functional, ways):
+            return self
+        fewer = copy.deepcopy(self)
+        fewer.functional.keep_classes(ways)
+        for name, value in leading_blocks(self.rule, fewer.functional, self._rule_params()).items():
+            fewer.rule_params[_escaped(name)] = nn.Parameter(value)
+        return fewer
+
     @property
     def num_classes(self) -> int:
-        """Outputs of the classifier."""
-        classifier = self.network.get_submodule(self.functional.classifier)
-        assert isinstance(classifier, nn.Linear)
-        return classifier.out_features
+        """Outputs of the classifier; with one row for all classes, those of the network as it was passed."""
+        return self.functional.num_classes
 
     @property
     def device(self) -> torch.device:
         return next(self.network.parameters()).device
 
     def extra_repr(self) -> str:
-        return f"rule={self.rule.name}, steps={self.steps}, conditioning={self.conditioning}"
+        return (
+            f"rule={self.rule.name}, head={self.functional.head}, steps={self.steps}, "
+            f"conditioning={self.conditioning}"
+        )
 
     def _network_params(self) -> Params:
         return self.functional.params()

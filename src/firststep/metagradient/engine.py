@@ -71,10 +71,10 @@ class MetaGradient:
             raise ValueError(f"streams must be at least 1, it is {streams}")
         if conditioning is not None:
             conditioning.weights(steps)  # refuses a wrong number of them
-            model.subset(conditioning.subset)  # and parameters that are not there
+            model.check_spectrum(conditioning.subset)  # and parameters that are not there or do not count
             if conditioning.weight == 0:
                 conditioning = None
-        rule.moving(model)  # refuses a network for which the rule is not defined
+        rule.check_network(model)
         self.model = model
         self.rule = rule
         self.conditioning = conditioning
@@ -97,7 +97,7 @@ class MetaGradient:
         """The gradient summed over ``tasks``.
 
         Args:
-            params: θ(0).
+            params: the initial parameters, of which :meth:`FunctionalModule.initial_params` makes θ(0).
             rule_params: the rule's parameters.
             tasks: the meta-batch; each a Task or a tuple (support_x, support_y, query_x, query_y).
             query_weights: of the query losses after steps 1..K; default only the last counts. Each other
@@ -129,7 +129,8 @@ class MetaGradient:
         theta, phi = _detached(params), _detached(rule_params)
 
         def compute(task: Task) -> TaskReport:
-            return task_report(self.model, self.rule, self.conditioning, theta, phi, task, weights)
+            start = self.model.initial_params(theta, task.support_y, task.query_y)
+            return task_report(self.model, self.rule, self.conditioning, start, phi, task, weights)
 
         reports = of_each(compute, checked, self.streams)
         loss = torch.stack([self._outer_loss(report) for report in reports]).sum()
@@ -146,7 +147,13 @@ class MetaGradient:
         """The gradient of each task by itself, in their order; arguments as of a call."""
         checked, weights = self._check(params, tasks, query_weights)
         theta, phi = _detached(params), _detached(rule_params)
-        computed = of_each(lambda task: self._task(theta, phi, task, weights), checked, self.streams)
+
+        def compute(task: Task) -> tuple[Params, Params, TaskReport]:
+            start = self.model.initial_params(theta, task.support_y, task.query_y)
+            for_start, for_rule_params, report = self._task(start, phi, task, weights)
+            return self.model.initial_gradient(for_start), for_rule_params, report
+
+        computed = of_each(compute, checked, self.streams)
         return [
             MetaGradientResult(
                 params=for_params,

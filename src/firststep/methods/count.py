@@ -12,7 +12,7 @@ from firststep.network import FunctionalModule
 
 class ParameterCounts(NamedTuple):
     backbone: int
-    """Of the network as it is without the method."""
+    """Of the network with its head, without the method."""
     added: int
     """By the method: layers in the network, and the rule's parameters."""
 
@@ -21,17 +21,18 @@ class ParameterCounts(NamedTuple):
         return self.backbone + self.added
 
 
-def count_parameters(method: Method, module: nn.Module) -> ParameterCounts:
-    """What ``method`` learns with this network, which must not be prepared for it yet.
+def count_parameters(method: Method, module: nn.Module, head: str = "per-class") -> ParameterCounts:
+    """What ``method`` learns with this network, which must not be prepared for it yet and is changed by it.
 
     The conditioning loss adds nothing to any of it.
     """
-    backbone = _count(FunctionalModule(module))
-    model = FunctionalModule(method.prepare(module, None))
+    backbone = _count(FunctionalModule(module, head=head))
+    model = FunctionalModule(method.prepare(module, None), head=head)
+    method.rule.check_network(model)
     rule_params = method.rule.init(model, model.params())
     total = _count(model) + sum(value.numel() for value in rule_params.values())
     return ParameterCounts(backbone, total - backbone)
 
 
 def _count(model: FunctionalModule) -> int:
-    return sum(value.numel() for value in model.params().values())
+    return sum(value.numel() for value in model.params().values() if value.requires_grad)

@@ -14,6 +14,7 @@ from firststep.rules import (
     boil,
     fomaml,
     gap,
+    gauss_newton,
     maml,
     maml_plus_plus,
     meta_curvature,
@@ -56,6 +57,7 @@ _OURS: dict[str, MethodBuilder] = {
     "warp-maml": _warp_maml,
     "gap": partial(_plain, gap),
     "maml++": _maml_plus_plus,
+    "gauss-newton": partial(_plain, gauss_newton),
 }
 
 METHODS: Registry[MethodBuilder] = Registry("method", **_OURS)
@@ -67,7 +69,8 @@ def build_method(name: str, rate: float | None = None, steps: int = 5) -> Method
 
     Args:
         name: one of ``METHODS``.
-        rate: inner rate α; default the method's own, which is 0.01, and 0.1 for modgrad.
+        rate: inner rate α; default the method's own, which is 0.01, 0.1 for modgrad, and 1, the
+            whole step, for gauss-newton.
         steps: inner steps that it will be trained for; maml++ has parameters for each of them.
     """
     return METHODS[name](rate, steps)

@@ -66,6 +66,7 @@ def protocol(
     shots: int = 5,
     filters: int = PAPER_FILTERS,
     method: str = "maml",
+    head: str = "per-class",
     subset: str = "cls",
     loss: str = "variance",
 ) -> TrainConfig:
@@ -78,11 +79,12 @@ def protocol(
         ways=ways,
         shots=shots,
         method=method,
+        head=head,
         conditioning=loss if conditioned else "none",
         subset=subset,
         # Figure 3 needs the condition number of all parameters. It is costly and it changes no result, so
         # it is measured now and then, and for the networks of that figure alone.
-        all_every=10 if (backbone, method) == ("conv4", "maml") else 0,
+        all_every=10 if (backbone, method, head) == ("conv4", "maml", "per-class") else 0,
     )
 
 

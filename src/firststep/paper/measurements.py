@@ -155,7 +155,8 @@ def tidy(lines: Iterable[dict[str, Any]], columns: Sequence[str]) -> pd.DataFram
 def _model(row: Row) -> dict[str, Any]:
     config = row.config
     term = config.term
-    method = config.method if term is None else f"{config.method} + conditioning"
+    method = config.method if config.head == "per-class" else f"{config.method}, {config.head} head"
+    method = method if term is None else f"{method} + conditioning"
     return {
         "row": row.label,
         "dataset": config.data,
@@ -173,15 +174,31 @@ def parameter_count(config: TrainConfig) -> float:
     """All that a run learns; NaN where the method is not defined for the network."""
     size = config.image_size or get_dataset_info(config.data).image_size
     channels = get_dataset_info(config.data).channels
-    return _count(config.backbone, config.ways, size, channels, config.filters, config.method, config.steps)
+    return _count(
+        config.backbone,
+        config.ways,
+        size,
+        channels,
+        config.filters,
+        config.method,
+        config.steps,
+        config.head,
+    )
 
 
 @cache
 def _count(
-    backbone: str, ways: int, size: int, channels: int, filters: int | None, method: str, steps: int
+    backbone: str,
+    ways: int,
+    size: int,
+    channels: int,
+    filters: int | None,
+    method: str,
+    steps: int,
+    head: str,
 ) -> float:
     try:
         module = build_backbone(backbone, ways=ways, image_size=size, channels=channels, filters=filters)
-        return float(count_parameters(build_method(method, steps=steps), module).total)
+        return float(count_parameters(build_method(method, steps=steps), module, head).total)
     except (ValueError, FirststepError):
         return float("nan")

@@ -39,14 +39,13 @@ class PlannedRun:
 
 def run_name(config: TrainConfig) -> str:
     """A folder name that is the same exactly when what is computed is."""
-    facts = {key: value for key, value in config.to_json().items() if key not in MACHINE_SETTINGS}
+    facts = {key: value for key, value in config.identity().items() if key not in MACHINE_SETTINGS}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:10]
     term = "none"
     if config.term is not None:
         term = config.conditioning if config.subset == "cls" else f"{config.conditioning}-{config.subset}"
-    return (
-        f"{config.data}-{config.backbone}-{config.method}-{term}-{config.ways}way-{config.shots}shot-{digest}"
-    )
+    method = config.method if config.head == "per-class" else f"{config.method}-{config.head}-head"
+    return f"{config.data}-{config.backbone}-{method}-{term}-{config.ways}way-{config.shots}shot-{digest}"
 
 
 def plan(

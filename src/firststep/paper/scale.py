@@ -29,6 +29,8 @@ class Changes:
     """Side of the images, for ResNets at least 32; the paper has 84 px for Conv and 224 px for ResNet."""
     queries: int | None = None
     """Query images of each class; the paper has 16."""
+    head: str | None = None
+    """How the classifier starts: per-class as in the paper, shared or zero."""
     rate: float | None = None
     """Inner rate α of every run; the paper's code has 0.01."""
     rate_times_features: float | None = None
@@ -94,8 +96,9 @@ SCALES: dict[str, Changes] = {
         threads=1,
     ),
 }
-OWN_RATE = ("modgrad",)
-"""Methods that keep their authors' inner rate: they move few layers, and not the classifier."""
+OWN_RATE = ("modgrad", "gauss-newton")
+"""Methods that keep their own inner rate: ModGrad its authors', as it moves few layers and not the
+classifier; a Gauss-Newton step is scaled by the curvature already."""
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainConfig)} - {"filters", "rate", "all_every"}
 """What goes into a run's configuration as it is."""
 

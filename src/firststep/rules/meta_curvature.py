@@ -24,6 +24,9 @@ def meta_curvature(rate: float = DEFAULT_RATE) -> Rule:
     elementwise by a vector; normalisation layers, and whatever else is neither convolution nor linear, take
     the plain step. Matrices start as the identity and vectors at 1, so the first step is MAML's. Which
     parameters of the network are left untransformed is not published; these agree with the published counts.
+
+    Where all classes start from one row, M_out of the classifier is one number. That is no restriction: a
+    matrix that treats all classes alike is a I + b 11ᵀ, and the rows of the gradient sum to 0.
     """
     require_rate(rate)
 
@@ -61,7 +64,9 @@ def _identity(like: Tensor, size: int) -> Tensor:
 
 def _along_the_modes(grad: Tensor, rule_params: Params, path: str) -> Tensor:
     outputs, inputs = grad.shape[:2]
-    tensor = rule_params[f"out.{path}"] @ grad.reshape(outputs, -1)
+    along_outputs = rule_params[f"out.{path}"]
+    tensor = grad.reshape(outputs, -1)
+    tensor = along_outputs @ tensor if len(along_outputs) == outputs else along_outputs * tensor
     if f"kernel.{path}" in rule_params:
         tensor = tensor.reshape(outputs * inputs, -1) @ rule_params[f"kernel.{path}"].T
     # [out, in, kernel]: a batch over outputs of (in x in) @ (in x kernel).

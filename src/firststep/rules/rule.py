@@ -14,8 +14,21 @@ from torch import Tensor
 
 from firststep.network import FunctionalModule, Params
 
-SupportLoss = Callable[[Mapping[str, Tensor]], Tensor]
-"""The support loss with these values in place of the parameters of the same names."""
+
+@dataclass(frozen=True)
+class SupportLoss:
+    """The support loss as a function, and what the network gave for the support set before the step."""
+
+    at: Callable[[Mapping[str, Tensor]], Tensor]
+    features: Tensor
+    """The classifier's input, [n, d]."""
+    logits: Tensor
+    labels: Tensor
+
+    def __call__(self, moved: Mapping[str, Tensor]) -> Tensor:
+        """The loss with these values in place of the parameters of the same names."""
+        return self.at(moved)
+
 
 Update = Callable[[Params, Params, Params, SupportLoss], Params]
 
@@ -57,6 +70,15 @@ class Rule:
         if callable(self.moves):
             return tuple(self.moves(model))
         return model.subset(self.moves)
+
+    def check_network(self, model: FunctionalModule) -> None:
+        """Refuse a network for which the rule is not defined."""
+        moving = self.moving(model)
+        if model.head != "per-class" and not set(moving) & set(model.subset("cls")):
+            raise ValueError(
+                f"the method {self.name} never moves the classifier, so that with head={model.head!r} all "
+                "classes would stay alike: use head='per-class'"
+            )
 
     def at_step(self, rule_params: Mapping[str, Tensor], step: int) -> Params:
         """The rule's parameters as ``update`` sees them at a step, counted from 0; differentiable."""

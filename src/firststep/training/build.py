@@ -76,6 +76,7 @@ def build_meta_learner(
             method.rule,
             steps=config.steps,
             conditioning=config.term,
+            head=config.head,
             engine=config.engine,
             compile=config.compile,
             memory=None if config.memory is None else config.memory * 2**20,

@@ -15,6 +15,10 @@ from firststep.data import DATASETS
 from firststep.errors import FirststepError
 from firststep.metagradient import CONDITIONING_LOSSES, ENGINES, Conditioning
 from firststep.methods import METHODS
+from firststep.network import HEADS
+
+ADDED_LATER = ("head",)
+"""Fields that runs of earlier versions do not have."""
 
 
 def choices() -> dict[str, tuple[str, ...]]:
@@ -23,6 +27,7 @@ def choices() -> dict[str, tuple[str, ...]]:
         "data": tuple(DATASETS),
         "backbone": tuple(BACKBONES),
         "method": tuple(METHODS),
+        "head": HEADS,
         "conditioning": ("none", *CONDITIONING_LOSSES),
         "engine": ENGINES,
     }
@@ -65,6 +70,9 @@ class TrainConfig:
     """Channels of each block of conv4 and conv6; 64 if left out."""
     method: str = "maml"
     """Update rule of the inner loop; `firststep parameters` lists them."""
+    head: str = "per-class"
+    """How the classifier starts in a task: per-class (a learned row for each class), shared (one learned row
+    for all, hence any number of classes) or zero (all rows 0, any number of classes)."""
     rate: float | None = None
     """Inner learning rate α; the method's own if left out (0.01 for maml)."""
     steps: int = 5
@@ -166,18 +174,29 @@ class TrainConfig:
 
     def describe(self) -> str:
         """A few words for tables and plots."""
+        method = self.method if self.head == "per-class" else f"{self.method}, {self.head} head"
         if self.term is None:
-            return self.method
+            return method
         extra = (
             ""
             if (self.subset, self.conditioning) == ("cls", "variance")
             else f" {self.subset} {self.conditioning}"
         )
-        return f"{self.method} + conditioning{extra}"
+        return f"{method} + conditioning{extra}"
 
     def to_json(self) -> dict[str, Any]:
         values = dataclasses.asdict(self)
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+    def identity(self) -> dict[str, Any]:
+        """What names of folders are derived from: a field that was added later counts where it is not at its
+        default, so that the names from before stay."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        return {
+            name: value
+            for name, value in self.to_json().items()
+            if name not in ADDED_LATER or value != defaults[name]
+        }
 
     @staticmethod
     def from_json(values: dict[str, Any]) -> TrainConfig:

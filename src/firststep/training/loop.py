@@ -210,13 +210,14 @@ class _Training:
         every = self.config.all_every
         if every and (self.state.update // self.config.validate_every) % every == 0:
             # `all` is costlier: on the tasks of one meta-batch of each kind.
-            few = range(len(report.numbers))
+            few, of_gram = range(len(report.numbers)), ("condition_number", "rank")
             for split, source, some in (
                 ("train", self.training, report.numbers),
                 ("validation", self.validation, few),
             ):
-                of_all = self._measure(source, some, steps[:-1], subset="all", metrics=("condition_number",))
-                entry[f"{split}_condition_number_all"] = of_all.mean("condition_number").tolist()
+                of_all = self._measure(source, some, steps[:-1], subset="all", metrics=of_gram)
+                for name in of_gram:
+                    entry[f"{split}_{name}_all"] = of_all.mean(name).tolist()
         accuracy = entry["validation_accuracy"][-1]
         is_best = accuracy > self.state.best["accuracy"]
         if is_best:

@@ -35,6 +35,16 @@ def glyphs() -> TrainConfig:
     )
 
 
+def glyphs_shared() -> TrainConfig:
+    """The glyphs recipe with a shared head: all classes start from one learned row."""
+    return replace(glyphs(), head="shared")
+
+
+def glyphs_zero() -> TrainConfig:
+    """The glyphs recipe with a zero head: all classes start from zero."""
+    return replace(glyphs(), head="zero")
+
+
 def demo() -> TrainConfig:
     """The glyphs recipe cut down to minutes on one core.
 
@@ -43,7 +53,13 @@ def demo() -> TrainConfig:
     return replace(glyphs(), updates=75, validate_every=25, validation_episodes=12, compile=False)
 
 
-RECIPES: dict[str, Callable[[], TrainConfig]] = {"paper": paper, "glyphs": glyphs, "demo": demo}
+RECIPES: dict[str, Callable[[], TrainConfig]] = {
+    "paper": paper,
+    "glyphs": glyphs,
+    "glyphs-shared": glyphs_shared,
+    "glyphs-zero": glyphs_zero,
+    "demo": demo,
+}
 
 
 def recipe(name: str) -> TrainConfig:

@@ -40,6 +40,7 @@ class TrainedModel:
         self,
         data: Dataset,
         *,
+        ways: int | None = None,
         shots: int | None = None,
         queries: int | None = None,
         subset: str | None = None,
@@ -52,12 +53,13 @@ class TrainedModel:
         progress: Callable[[], None] | None = None,
         team: Team | None = None,
     ) -> Evaluation:
-        """:func:`firststep.evaluation.evaluate`; shots, queries and subset are as trained if left out."""
+        """:func:`firststep.evaluation.evaluate`; what is left out of ways to subset is as trained."""
         config = self.config
         constrained = config.subset if config.term is not None else "cls"
         return evaluate(
             self.meta,
             data,
+            ways=config.ways if ways is None else ways,
             shots=config.shots if shots is None else shots,
             queries=config.queries if queries is None else queries,
             subset=constrained if subset is None else subset,

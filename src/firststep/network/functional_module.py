@@ -6,24 +6,21 @@ Parameters are a plain dict of tensors that functions take and return; the modul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from firststep.network.capture import Captured, capture_into, register_capture
+from firststep.network.find_layers import find_classifier, last_convolution, norm_after
+from firststep.network.heads import check_head, count_classes, repeat_row, set_rows, sum_rows
 from firststep.task import Inputs
 
 Params = dict[str, Tensor]
 
-CONVOLUTIONS: tuple[type[nn.Module], ...] = (
-    nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
-)  # fmt: skip
 _DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _WITH_DROPOUT = (nn.MultiheadAttention, nn.RNN, nn.LSTM, nn.GRU)
-_USUAL_CLASSIFIERS = ("classifier", "fc", "head")
 
 
 class Output(NamedTuple):
@@ -50,6 +47,9 @@ class FunctionalModule:
             ``embedding`` attribute, or the last convolution in order of registration.
         embedding_norm: path of that layer's normalisation, for ``ebn``; default the module's own
             ``embedding_norm`` attribute, or the first normalisation registered after the embedding.
+        head: how the classifier starts in a task: ``per-class``, ``shared`` or ``zero``, which
+            :mod:`firststep.network.heads` explains. For the latter two the module's classifier is cut to the
+            one row that all classes start from; :meth:`initial_params` repeats it.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class FunctionalModule:
         *,
         embedding: str | None = None,
         embedding_norm: str | None = None,
+        head: str = "per-class",
     ) -> None:
+        check_head(head)
         modules = dict(module.named_modules())
         for option, path in (("embedding", embedding), ("embedding_norm", embedding_norm)):
             if path is not None and path not in modules:
@@ -67,12 +69,21 @@ class FunctionalModule:
                     f"{option}={path!r} is not a part of {type(module).__name__}: {list(modules)[1:]}"
                 )
         self.module = module
-        self.classifier = _find_classifier(module, modules, classifier)
-        self._classifier = modules[self.classifier]
-        _register_capture(self._classifier)
-        self._embedding = embedding or getattr(module, "embedding", None) or _last_convolution(modules)
+        self.classifier = find_classifier(module, modules, classifier)
+        linear = modules[self.classifier]
+        assert isinstance(linear, nn.Linear)
+        self._classifier = linear
+        self.head = head
+        self.num_classes = linear.out_features
+        """Of the classifier as it was built; with one row for all a task may have any number."""
+        prefix = f"{self.classifier}." if self.classifier else ""
+        self._rows = [prefix + name for name, _ in linear.named_parameters(recurse=False)]
+        if head != "per-class":
+            set_rows(linear, 1, zero=head == "zero")
+        register_capture(self._classifier)
+        self._embedding = embedding or getattr(module, "embedding", None) or last_convolution(modules)
         self._embedding_norm = (
-            embedding_norm or getattr(module, "embedding_norm", None) or _norm_after(modules, self._embedding)
+            embedding_norm or getattr(module, "embedding_norm", None) or norm_after(modules, self._embedding)
         )
         self._buffers = [
             (f"{path}.{name}" if path else name, owner, name)
@@ -81,8 +92,40 @@ class FunctionalModule:
         ]
 
     def params(self) -> Params:
-        """The module's trainable parameters by name: the parameters themselves, not copies."""
-        return {name: value for name, value in self.module.named_parameters() if value.requires_grad}
+        """The module's trainable parameters by name: the parameters themselves, not copies.
+
+        With ``head="zero"`` the classifier's row is among them: the inner loop moves its copies.
+        """
+        fixed_start = self._rows if self.head == "zero" else ()
+        return {
+            name: value
+            for name, value in self.module.named_parameters()
+            if value.requires_grad or name in fixed_start
+        }
+
+    def initial_params(self, params: Mapping[str, Tensor], *labels: Tensor) -> Params:
+        """θ(0) of a task with these labels: with one row for all, a copy of it for every class."""
+        if self.head == "per-class":
+            return dict(params)
+        return repeat_row(params, self._rows, count_classes(*labels))
+
+    def initial_gradient(self, gradients: Params) -> Params:
+        """From the gradient by θ(0) of a task to that by the parameters: the transpose of the above."""
+        return gradients if self.head == "per-class" else sum_rows(gradients, self._rows)
+
+    def keep_classes(self, ways: int) -> None:
+        """Cut the classifier of the module itself to the first rows."""
+        set_rows(self._classifier, ways)
+        self.num_classes = ways
+
+    def check_spectrum(self, subset: str | Iterable[str]) -> None:
+        """Refuse a subset whose gradient is 0 before the first step: its spectrum would be rounding noise."""
+        names = self.subset(subset)
+        if self.head != "per-class" and self._rows[0] not in names:
+            raise ValueError(
+                f"with head={self.head!r} all classes start alike, so that nothing below the classifier has "
+                f"a gradient before the first step and {subset!r} no spectrum there: add cls to the subset"
+            )
 
     def __call__(self, params: Mapping[str, Tensor], inputs: Inputs) -> Output:
         """Features and logits of the network with these parameters; differentiable in them.
@@ -101,12 +144,12 @@ class FunctionalModule:
         keywords: dict[str, Any] = {}
         if isinstance(inputs, Mapping):
             arguments, keywords = (), dict(inputs)
-        captured: list[_Captured] = []
-        token = _capture_into.set(captured)
+        captured: list[Captured] = []
+        token = capture_into.set(captured)
         try:
             result = functional_call(self.module, {**buffers, **params}, arguments, keywords)
         finally:
-            _capture_into.reset(token)
+            capture_into.reset(token)
         logits = _logits(result)
         calls = [call for call in captured if call.module is self._classifier]
         if len(calls) != 1 or calls[0].output is not logits or calls[0].input.dim() != 2:
@@ -179,34 +222,6 @@ class FunctionalModule:
         return found
 
 
-class _Captured(NamedTuple):
-    """One call of a classifier."""
-
-    module: nn.Module
-    input: Tensor
-    output: Tensor
-
-
-_capture_into: ContextVar[list[_Captured] | None] = ContextVar("firststep_capture", default=None)
-_REGISTERED = "_firststep_capture"
-
-
-def _capture(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """The forward hook of a classifier: does nothing except inside a call of a FunctionalModule."""
-    if torch.compiler.is_dynamo_compiling():  # the user's own torch.compile
-        return
-    captured = _capture_into.get()
-    if captured is not None:
-        captured.append(_Captured(module, inputs[0], output))
-
-
-def _register_capture(classifier: nn.Module) -> None:
-    """Once for a layer. The mark is copied and pickled with the layer, as its hooks are."""
-    if not getattr(classifier, _REGISTERED, False):
-        classifier.register_forward_hook(_capture)
-        setattr(classifier, _REGISTERED, True)
-
-
 def _logits(result: object) -> object:
     """The logits of what a network returns: a tensor, a dict or an object that has them."""
     if isinstance(result, Mapping):
@@ -214,36 +229,6 @@ def _logits(result: object) -> object:
     return result if isinstance(result, Tensor) else getattr(result, "logits", None)
 
 
-def _find_classifier(module: nn.Module, modules: Mapping[str, nn.Module], path: str | None) -> str:
-    linears = [name for name, part in modules.items() if isinstance(part, nn.Linear)]
-    if path is None:
-        usual = [name for name in _USUAL_CLASSIFIERS if name in linears]
-        if not linears:
-            raise ValueError(f"{type(module).__name__} has no nn.Linear that could be its classifier")
-        return usual[0] if usual else linears[-1]
-    if path not in linears:
-        raise ValueError(
-            f"classifier={path!r} does not name an nn.Linear of {type(module).__name__}; "
-            f"its linear layers are {linears}"
-        )
-    return path
-
-
 def _is_inside(name: str, path: str) -> bool:
     """Whether a parameter belongs to the module at a path; the empty path is the whole network."""
     return not path or name.startswith(f"{path}.")
-
-
-def _last_convolution(modules: Mapping[str, nn.Module]) -> str | None:
-    paths = [name for name, part in modules.items() if isinstance(part, CONVOLUTIONS)]
-    return paths[-1] if paths else None
-
-
-def _norm_after(modules: Mapping[str, nn.Module], embedding: str | None) -> str | None:
-    if embedding is None:
-        return None
-    paths = list(modules)
-    for path in paths[paths.index(embedding) + 1 :]:
-        if "Norm" in type(modules[path]).__name__:
-            return path
-    return None
