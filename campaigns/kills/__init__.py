@@ -1,0 +1,2 @@
+KINDS = {}
+def run_case(kind, seed, stock, folder): raise NotImplementedError
