@@ -42,7 +42,10 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
     for name in ("tmp", "home"):
         (folder / name).mkdir(parents=True)
     room.work.mkdir(parents=True)
-    case = generator(kind)(Random(f"{kind} {seed}"), room)
+    try:
+        case = generator(kind)(Random(f"{kind} {seed}"), room)
+    except Exception as error:
+        raise RuntimeError(f"the case {kind}:{seed} cannot be made") from error
     before, stock_before = snapshot.take(folder), _state(stock)
     function = (
         warm_fork.command(case.arguments) if case.arguments is not None else python_call(case.call, case.expected)

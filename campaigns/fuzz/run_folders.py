@@ -26,8 +26,7 @@ def case(rng: Random, room: Room) -> Case:
     files = [*JSON_FILES, *TENSORS, "metrics.jsonl", str(evaluation.relative_to(run))]
     weights = [6, 1, 3, 3, 3, 4]
     damages = []
-    for _ in range(rng.choice((1, 1, 1, 2))):
-        name = rng.choices(files, weights)[0]
+    for name in dict.fromkeys(rng.choices(files, weights, k=rng.choice((1, 1, 1, 2)))):
         damages.append(f"{name}: {_damage(rng, run / name)}")
     arguments, writes = _command(rng, room, files)
     return Case(what=f"{' '.join(arguments)} ({'; '.join(damages)})", arguments=arguments, writes=writes)
