@@ -7,6 +7,7 @@ import os
 import sys
 
 from campaigns import fuzz, kills, report, runner
+from campaigns.report import Result
 from campaigns.runner import Planned, RunCase
 
 SHARES = {"fuzz": fuzz.KINDS, "kills": kills.KINDS}
@@ -27,20 +28,26 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     names = ("fuzz", "kills") if options.campaign == "all" else (options.campaign,)
     planned = _planned(names, options)
-    found = []
+    found: list[Result] = []
     jobs = min(options.jobs, len(planned))
-    for result in runner.progress(runner.run_all(planned, RUN_CASE, jobs), len(planned)):
-        if options.verbose or options.only:
-            print(f"{result.kind}:{result.seed} {result.count} {result.seconds:.1f} s  {result.what}", flush=True)
-        found.append(result)
+    try:
+        for result in runner.progress(runner.run_all(planned, RUN_CASE, jobs), len(planned)):
+            if options.verbose or options.only:
+                print(f"{result.again}  {result.count} {result.seconds:.1f} s  {result.what}", flush=True)
+            found.append(result)
+    finally:  # also of a campaign that was interrupted, or has failed itself
+        _print(found, names, options.markdown)
+    return 1 if any(result.violations for result in found) else 0
+
+
+def _print(found: list[Result], names: tuple[str, ...], markdown: bool) -> None:
     for line in report.violation_lines(found):
         print(line)
     for name in names:
         mine = [result for result in found if result.campaign == name]
         if mine:
             print(f"\n{name}\n")
-            print(report.table(mine, options.markdown))
-    return 1 if any(result.violations for result in found) else 0
+            print(report.table(mine, markdown))
 
 
 def _planned(names: tuple[str, ...], options: argparse.Namespace) -> list[Planned]:

@@ -229,15 +229,14 @@ def _connect(surroundings: Surroundings, out: int, err: int) -> None:
             os.close(number)
             continue
         os.dup2(_stream(kind, kept), number)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 (lives as long as the process)
     for name, number, kind in (("stdout", 1, surroundings.stdout), ("stderr", 2, surroundings.stderr)):
         if kind == "closed":
             setattr(sys, name, None)  # as Python starts without it
             continue
         errors = "backslashreplace" if number == 2 else surroundings.errors
-        raw = open(number, "wb", buffering=8192, closefd=False)
-        buffering = number == 2
-        text = io.TextIOWrapper(raw, surroundings.encoding, errors, line_buffering=buffering)
+        raw = open(number, "wb", buffering=8192, closefd=False)  # noqa: SIM115
+        text = io.TextIOWrapper(raw, surroundings.encoding, errors, line_buffering=number == 2)
         setattr(sys, name, text)
         setattr(sys, f"__{name}__", text)
 

@@ -48,7 +48,9 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
         raise RuntimeError(f"the case {kind}:{seed} cannot be made") from error
     before, stock_before = snapshot.take(folder), _state(stock)
     function = (
-        warm_fork.command(case.arguments) if case.arguments is not None else python_call(case.call, case.expected)
+        warm_fork.command(case.arguments)
+        if case.arguments is not None
+        else python_call(case.call, case.expected)
     )
     surroundings = Surroundings(
         cwd=room.work,
@@ -63,7 +65,9 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
     outcome = warm_fork.run(function, surroundings, case.seconds)
     violations = judge(case, outcome, before, snapshot.take(folder))
     if _state(stock) != stock_before:
-        raise RuntimeError(f"{kind}:{seed} has changed the stock, so that later cases mean nothing: {case.what}")
+        raise RuntimeError(
+            f"{kind}:{seed} has changed the stock, so that later cases mean nothing: {case.what}"
+        )
     shutil.rmtree(folder, ignore_errors=True)
     count = {0: "accepted", 2: "refused"}.get(outcome.status, "other")
     return Result(

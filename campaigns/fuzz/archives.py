@@ -59,7 +59,9 @@ def _members(rng: Random) -> Members:
 
 
 def _climbs_out(rng: Random, members: Members) -> Members:
-    name = rng.choice(("../escaped.png", "own/../../escaped.png", "..\\escaped.png", "own/train/../../../x.png"))
+    name = rng.choice(
+        ("../escaped.png", "own/../../escaped.png", "..\\escaped.png", "own/train/../../../x.png")
+    )
     return [*members, (name, b"escaped")]
 
 
@@ -85,8 +87,21 @@ def _clash(rng: Random, members: Members) -> Members:
 
 def _odd_names(rng: Random, members: Members) -> Members:
     name = rng.choice(
-        ("own/train/" + "x" * 300 + "/0.png", "own/train/" + "d/" * 300 + "0.png", "own/train/a/\x01\n.png", ".", "")
-        + ("own/train/[red]a/0.png", "own/train/a/ .png", "own/train/\ud800/0.png", "own/train/C:/0.png", "C:x", "nul")
+        (
+            "own/train/" + "x" * 300 + "/0.png",
+            "own/train/" + "d/" * 300 + "0.png",
+            "own/train/a/\x01\n.png",
+            ".",
+            "",
+        )
+        + (
+            "own/train/[red]a/0.png",
+            "own/train/a/ .png",
+            "own/train/\ud800/0.png",
+            "own/train/C:/0.png",
+            "C:x",
+            "nul",
+        )
     )
     return [*members, (name, _png(rng))]
 
@@ -128,6 +143,8 @@ def _tar(rng: Random, members: Members, kind: str) -> bytes:
     mode = {"tar": "w", "tar.gz": "w:gz", "tgz": "w:gz", "tar.bz2": "w:bz2", "tar.xz": "w:xz"}[kind]
     file = io.BytesIO()
     form = rng.choice((tarfile.GNU_FORMAT, tarfile.PAX_FORMAT))
+    if any("\ud800" in name for name, _ in members):
+        form = tarfile.GNU_FORMAT  # the other cannot write it
     with tarfile.open(fileobj=file, mode=mode, format=form, errors="surrogatepass") as archive:  # type: ignore[call-overload]
         for name, content in members:
             info = tarfile.TarInfo(name)
@@ -142,7 +159,9 @@ def _tar(rng: Random, members: Members, kind: str) -> bytes:
 
 
 def _changed(rng: Random, kind: str, content: bytes) -> tuple[bytes, str, Expected]:
-    what = rng.choice(("whole", "damaged", "damaged", "damaged", "encrypted", "method", "size", "cut", "wrong ending"))
+    what = rng.choice(
+        ("whole", "damaged", "damaged", "damaged", "encrypted", "method", "size", "cut", "wrong ending")
+    )
     if what == "damaged":
         return damaged(rng, content), what, "any"
     if what == "cut":

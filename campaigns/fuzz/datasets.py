@@ -1,4 +1,4 @@
-"""Dataset folders as they are found: links to nowhere, pipes, names in no encoding, lists in another, old caches."""
+"""Dataset folders as they are found: links to nowhere, pipes, names in no encoding, caches of old."""
 
 from __future__ import annotations
 
@@ -13,8 +13,19 @@ from campaigns.fuzz.copies import dataset_copies
 from campaigns.fuzz.mutate import changed_json, damaged, json_bytes
 from campaigns.stock import CLASSES, draw
 
-LAYOUTS = ("folder_with_splits", "cub", "cub_train_and_test", "mini_folders", "mini_csv", "tiered_imagenet_folder")
-NAMES = {"mini_folders": "mini-imagenet", "mini_csv": "mini-imagenet", "tiered_imagenet_folder": "tiered-imagenet"}
+LAYOUTS = (
+    "folder_with_splits",
+    "cub",
+    "cub_train_and_test",
+    "mini_folders",
+    "mini_csv",
+    "tiered_imagenet_folder",
+)
+NAMES = {
+    "mini_folders": "mini-imagenet",
+    "mini_csv": "mini-imagenet",
+    "tiered_imagenet_folder": "tiered-imagenet",
+}
 SPLIT = [*CLASSES["train"], *CLASSES["val"]]
 
 
@@ -31,7 +42,9 @@ def _odd_folder(rng: Random, room: Room) -> Case:
     flags = ["--cache", "cache", "--sheet", "sheet.png", "--size", "16"]
     flags += rng.choice(([], ["--partial"], ["--partial"])) + rng.choice(([], [], ["--skip-broken"]))
     arguments = ["data", dataset, "own", *flags]
-    return Case(what=f"{' '.join(arguments)} {layout}: {words}", arguments=arguments, writes=("cache", "sheet.png"))
+    return Case(
+        what=f"{' '.join(arguments)} {layout}: {words}", arguments=arguments, writes=("cache", "sheet.png")
+    )
 
 
 def _odd(rng: Random, folder: Path) -> str:
@@ -67,11 +80,24 @@ def _odd(rng: Random, folder: Path) -> str:
     elif what == "class gone" and folders:
         shutil.rmtree(rng.choice(folders))
     elif what == "not UTF-8" and (lists := [p for p in files if p.suffix in (".csv", ".txt")]):
-        rng.choice(lists).write_bytes(rng.choice((b"\xff\xfefilename,label\n", b"filename,label\n\xe9,\xff\n", b"\0")))
+        rng.choice(lists).write_bytes(
+            rng.choice((b"\xff\xfefilename,label\n", b"filename,label\n\xe9,\xff\n", b"\0"))
+        )
     elif what == "odd list" and (lists := [p for p in files if p.suffix in (".csv", ".txt")]):
         chosen = rng.choice(lists)
-        lines = ("filename,label\n", "", "filename\n", 'filename,label\n"a', "filename,label\na\n", "label,filename\n,\n")
-        lines += ("filename,label\n../x.jpg,n1\n", "filename,label\n" + "x" * 200_000, "filename,label,filename\na,b,c,d\n")
+        lines: tuple[str, ...] = (
+            "filename,label\n",
+            "",
+            "filename\n",
+            'filename,label\n"a',
+            "filename,label\na\n",
+            "label,filename\n,\n",
+        )
+        lines += (
+            "filename,label\n../x.jpg,n1\n",
+            "filename,label\n" + "x" * 200_000,
+            "filename,label,filename\na,b,c,d\n",
+        )
         chosen.write_text(rng.choice(lines))
     elif what == "broken image":
         victim.write_bytes(damaged(rng, victim.read_bytes()))
@@ -84,7 +110,15 @@ def _odd(rng: Random, folder: Path) -> str:
 
 
 ODD = (
-    *("dangling link", "loop", "pipe", "file is a pipe", "file is a folder", "undecodable name", "undecodable class"),
+    *(
+        "dangling link",
+        "loop",
+        "pipe",
+        "file is a pipe",
+        "file is a folder",
+        "undecodable name",
+        "undecodable class",
+    ),
     *("markup", "line break", "same name", "empty class", "class gone", "not UTF-8", "odd list", "odd list"),
     *("broken image", "empty file", "few"),
 )

@@ -7,56 +7,198 @@ from random import Random
 from campaigns.fuzz.case import Case, Room
 from campaigns.stock import QUICK_TEST, TINY
 
-NUMBERS = ("-1", "0", "x", "", "1.5", "nan", "-inf", "1e3", "-99999999999999999999", "٣", "1_0", " 1", "--", "0x10", "None")
-HUGE = ("99999999999999999999", "18446744073709551616", "9223372036854775808", "4294967296", "1000000", "1e400")
-WORDS = ("", "x", "-", "--", "..", "\ud800", "a" * 5000, "[red]", "é", "a\nb", "nan", "None", "1", "all", "cls+", "+")
-PATHS = ("", ".", "..", "nowhere", "nowhere/deep", "\0", "a" * 300, "/dev/null", "/dev/full", "/proc/self/mem", "~nobody", "run")
+Values = tuple[str, ...]
+
+NUMBERS: Values = (
+    "-1",
+    "0",
+    "x",
+    "",
+    "1.5",
+    "nan",
+    "-inf",
+    "1e3",
+    "-99999999999999999999",
+    "٣",
+    "1_0",
+    " 1",
+    "--",
+    "0x10",
+    "None",
+)
+HUGE: Values = (
+    "99999999999999999999",
+    "18446744073709551616",
+    "9223372036854775808",
+    "4294967296",
+    "1000000",
+    "1e400",
+)
+WORDS: Values = (
+    "",
+    "x",
+    "-",
+    "--",
+    "..",
+    "\ud800",
+    "a" * 5000,
+    "[red]",
+    "é",
+    "a\nb",
+    "nan",
+    "None",
+    "1",
+    "all",
+    "cls+",
+    "+",
+)
+PATHS: Values = (
+    "",
+    ".",
+    "..",
+    "nowhere",
+    "nowhere/deep",
+    "\0",
+    "a" * 300,
+    "/dev/null",
+    "/dev/full",
+    "/proc/self/mem",
+    "~nobody",
+    "run",
+)
 
 
-LARGE = ("--seed", "--threads", "--size", "--image-size", "--ways", "--shots", "--queries", "--filters", "--memory")
+LARGE = (
+    "--seed",
+    "--threads",
+    "--size",
+    "--image-size",
+    "--ways",
+    "--shots",
+    "--queries",
+    "--filters",
+    "--memory",
+)
 """Numbers that may be absurd; of others (updates, episodes, tasks) a large one only takes long, as asked."""
 
 
-def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, tuple[str, ...]], tuple[str, ...]]]:
+def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Values]]:
     """{command: (a command line that works, {flag: values}, what it writes)}."""
     run, stock = str(room.stock.run), room.stock
     number, word, path = NUMBERS, WORDS, PATHS
-    model = {"--device": ("gpu", "cuda:99", "cuda", "", "meta", "mps", "cpu:7", "xla"), "--which": word}
-    tested = {"--shots": number, "--queries": number, "--seed": number, "--episodes": number, "--data": word}
-    tested |= {"--steps": number, "--split": word, "--subset": word, "--rate-multiplier": (*number, "1e-400", "1e308")}
+    model: dict[str, Values] = {
+        "--device": ("gpu", "cuda:99", "cuda", "", "meta", "mps", "cpu:7", "xla"),
+        "--which": word,
+    }
+    tested: dict[str, Values] = {
+        "--shots": number,
+        "--queries": number,
+        "--seed": number,
+        "--episodes": number,
+        "--data": word,
+    }
+    tested |= {
+        "--steps": number,
+        "--split": word,
+        "--subset": word,
+        "--rate-multiplier": (*number, "1e-400", "1e308"),
+    }
     rates = (*number, "1e308", "1e-320", "-0.1", "1e10")
-    trained = {f"--{n}": number for n in ("ways", "shots", "queries", "steps", "filters", "seed", "meta-batch", "updates")}
-    trained |= {f"--{n}": number for n in ("validate-every", "validation-episodes", "all-every", "threads", "memory", "streams")}
+    trained: dict[str, Values] = {
+        f"--{n}": number
+        for n in ("ways", "shots", "queries", "steps", "filters", "seed", "meta-batch", "updates")
+    }
+    trained |= {
+        f"--{n}": number
+        for n in ("validate-every", "validation-episodes", "all-every", "threads", "memory", "streams")
+    }
     trained |= {f"--{n}": rates for n in ("rate", "gamma", "outer-rate")}
-    trained |= {f"--{n}": word for n in ("data", "backbone", "method", "conditioning", "subset", "engine", "backend")}
-    trained |= {"--data-path": path, "--cache": path, "--image-size": number, "--out": path, "--device": model["--device"]}
-    shown = {"--scale": word, "--data": word, "--updates": number, "--filters": number, "--name": word, "--out": path}
+    trained |= {
+        f"--{n}": word for n in ("data", "backbone", "method", "conditioning", "subset", "engine", "backend")
+    }
+    trained |= {
+        "--data-path": path,
+        "--cache": path,
+        "--image-size": number,
+        "--out": path,
+        "--device": model["--device"],
+    }
+    shown: dict[str, Values] = {
+        "--scale": word,
+        "--data": word,
+        "--updates": number,
+        "--filters": number,
+        "--name": word,
+        "--out": path,
+    }
     return {
-        "train": (["demo", *TINY, *stock.data_flags, "--updates", "1", "--out", "new"], trained, ("new", "runs")),
+        "train": (
+            ["demo", *TINY, *stock.data_flags, "--updates", "1", "--out", "new"],
+            trained,
+            ("new", "runs"),
+        ),
         "resume": (["--resume", run], {"--updates": ("-1", "0", "1", "x"), "--resume": path}, ()),
-        "evaluate": ([run, *QUICK_TEST, "--out", "out"], tested | model | {"--out": path, "--data-path": path}, ("out",)),
-        "compare": ([run, *QUICK_TEST], {"--steps": number, "--episodes": number, "--out": path}, ("comparison", "evaluations")),
+        "evaluate": (
+            [run, *QUICK_TEST, "--out", "out"],
+            tested | model | {"--out": path, "--data-path": path},
+            ("out",),
+        ),
+        "compare": (
+            [run, *QUICK_TEST],
+            {"--steps": number, "--episodes": number, "--out": path},
+            ("comparison", "evaluations"),
+        ),
         "adapt": (
-            [run, "--support", str(stock.support), "--query", str(stock.folder / "query.png"), "--steps", "1"],
-            model | {"--steps": number, "--support": path, "--query": path, "--out": path, "--format": word}
+            [
+                run,
+                "--support",
+                str(stock.support),
+                "--query",
+                str(stock.folder / "query.png"),
+                "--steps",
+                "1",
+            ],
+            model
+            | {"--steps": number, "--support": path, "--query": path, "--out": path, "--format": word}
             | {"--rate-multiplier": rates},
             ("adapted",),
         ),
         "diagnose": (
             [run, "--tasks", "1", "--shots", "2", "--subsets", "cls"],
-            {"--tasks": number, "--shots": number, "--ways": number, "--subsets": word, "--split": word, "--data": word}
-            | {"--plot": (*path, "x", "x.jpg", "x.xyz", ".png", "x.svg", "x.pdf"), "--data-path": path, "--classifier": word},
+            {
+                "--tasks": number,
+                "--shots": number,
+                "--ways": number,
+                "--subsets": word,
+                "--split": word,
+                "--data": word,
+            }
+            | {
+                "--plot": (*path, "x", "x.jpg", "x.xyz", ".png", "x.svg", "x.pdf"),
+                "--data-path": path,
+                "--classifier": word,
+            },
             ("spectrum.png", "x", "x.svg", "x.pdf", "x.jpg", ".png"),
         ),
         "data": (
             ["folder", str(stock.pictures), "--size", "16", "--sheet", "sheet.png"],
             {"--size": number, "--seed": number, "--channels": number, "--episode": number, "--split": word}
-            | {"--sheet": (*path, "x.jpg", "x", ".png"), "--classes-sheet": (*path, "c.png"), "--cache": path},
+            | {
+                "--sheet": (*path, "x.jpg", "x", ".png"),
+                "--classes-sheet": (*path, "c.png"),
+                "--cache": path,
+            },
             ("sheet.png", "c.png", ".png", "cache"),
         ),
         "parameters": (
             ["--backbone", "conv4", "--filters", "4"],
-            {"--backbone": word, "--filters": number, "--ways": number, "--image-size": number, "--steps": ("-1", "0", "x", "2")},
+            {
+                "--backbone": word,
+                "--filters": number,
+                "--ways": number,
+                "--image-size": number,
+                "--steps": ("-1", "0", "x", "2"),
+            },
             (),
         ),
         "paper": (["show", "table1", "--runs", "none"], shown, ("results",)),
@@ -64,7 +206,20 @@ def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, tuple[str, ...
         "demo": (["--out", "new"], {"--updates": ("-1", "0", "x", ""), "--episodes": ("x",)}, ("new",)),
         "sweep": (
             ["demo", *TINY, *stock.data_flags, "--executor", "inline", "--out", "new", "--sweep"],
-            {"--sweep": (*word, "seed=", "=1", "seed", "seed=x", "seed=0,0", "method=maml,nothing", "steps=0", "a=b", "seed=1,2=3")},
+            {
+                "--sweep": (
+                    *word,
+                    "seed=",
+                    "=1",
+                    "seed",
+                    "seed=x",
+                    "seed=0,0",
+                    "method=maml,nothing",
+                    "steps=0",
+                    "a=b",
+                    "seed=1,2=3",
+                )
+            },
             ("new", "runs"),
         ),
     }
@@ -75,7 +230,9 @@ def case(rng: Random, room: Room) -> Case:
     name = rng.choice(list(commands))
     base, flags, writes = commands[name]
     if name == "demo":  # its line that works takes minutes: only lines that are wrong
-        bad = rng.choice((["--updates", rng.choice(("-1", "0", "x", ""))], ["--episodes", "x"], ["--nothing"], ["a"]))
+        bad = rng.choice(
+            (["--updates", rng.choice(("-1", "0", "x", ""))], ["--episodes", "x"], ["--nothing"], ["a"])
+        )
         return Case(what=f"demo {bad}", arguments=["demo", *base, *bad], expected="bad", writes=writes)
     arguments = list(base)
     for _ in range(rng.choice((1, 1, 1, 2))):
@@ -87,16 +244,24 @@ def case(rng: Random, room: Room) -> Case:
     return Case(what=shown, arguments=[a.replace("\0", "\\0") for a in command], writes=(*writes, *outputs))
 
 
-def _changed(rng: Random, arguments: list[str], flags: dict[str, tuple[str, ...]]) -> list[str]:
+def _changed(rng: Random, arguments: list[str], flags: dict[str, Values]) -> list[str]:
     action = rng.random()
     if action < 0.06 and arguments:
         at = rng.randrange(len(arguments))
         return arguments[:at] + arguments[at + 1 :]
     if action < 0.1:
         at = rng.randrange(len(arguments) + 1)
-        return [*arguments[:at], rng.choice(("--nothing", "-x", "--help", "--out", "--", "extra", "--=")), *arguments[at:]]
+        return [
+            *arguments[:at],
+            rng.choice(("--nothing", "-x", "--help", "--out", "--", "extra", "--=")),
+            *arguments[at:],
+        ]
     flag = rng.choice(list(flags))
     values = flags[flag]
     if flag in LARGE and rng.random() < 0.4:
         values = HUGE
-    return [*arguments, flag, rng.choice(values)] if rng.random() < 0.9 else [*arguments, f"{flag}={rng.choice(values)}"]
+    return (
+        [*arguments, flag, rng.choice(values)]
+        if rng.random() < 0.9
+        else [*arguments, f"{flag}={rng.choice(values)}"]
+    )

@@ -48,7 +48,9 @@ def by_pillow(kind: str, rng: Random) -> bytes:
 
 def _xpm(rng: Random) -> bytes:
     rows = ",\n".join('"' + "".join(rng.choice("ab") for _ in range(8)) + '"' for _ in range(8))
-    return f'/* XPM */\nstatic char *x[] = {{\n"8 8 2 1",\n"a c #ff0000",\n"b c #0000ff",\n{rows}\n}};'.encode()
+    return (
+        f'/* XPM */\nstatic char *x[] = {{\n"8 8 2 1",\n"a c #ff0000",\n"b c #0000ff",\n{rows}\n}};'.encode()
+    )
 
 
 def _sun(rng: Random) -> bytes:
@@ -66,7 +68,9 @@ def _dcx(rng: Random) -> bytes:
 
 def _cur(rng: Random) -> bytes:
     bitmap = by_pillow("DIB", rng)
-    return struct.pack("<HHH", 0, 2, 1) + struct.pack("<BBBBHHII", 16, 16, 0, 0, 0, 0, len(bitmap), 22) + bitmap
+    return (
+        struct.pack("<HHH", 0, 2, 1) + struct.pack("<BBBBHHII", 16, 16, 0, 0, 0, 0, len(bitmap), 22) + bitmap
+    )
 
 
 def _gbr(rng: Random) -> bytes:
@@ -80,9 +84,15 @@ def _ftex(rng: Random) -> bytes:
 
 
 def _fits(rng: Random) -> bytes:
-    cards = ["SIMPLE  =                    T", "BITPIX  =                    8", "NAXIS   =                    2"]
+    cards = [
+        "SIMPLE  =                    T",
+        "BITPIX  =                    8",
+        "NAXIS   =                    2",
+    ]
     cards += ["NAXIS1  =                    8", "NAXIS2  =                    8", "END"]
-    return "".join(card.ljust(80) for card in cards).ljust(2880).encode() + rng.randbytes(64).ljust(2880, b"\0")
+    return "".join(card.ljust(80) for card in cards).ljust(2880).encode() + rng.randbytes(64).ljust(
+        2880, b"\0"
+    )
 
 
 def _fli(rng: Random) -> bytes:
@@ -109,7 +119,16 @@ def _xv(rng: Random) -> bytes:
 
 def _mcidas(rng: Random) -> bytes:
     words = [0] * 65
-    words[1], words[2], words[9], words[10], words[11], words[14], words[15], words[34] = 0, 4, 8, 8, 1, 1, 0, 256
+    words[1], words[2], words[9], words[10], words[11], words[14], words[15], words[34] = (
+        0,
+        4,
+        8,
+        8,
+        1,
+        1,
+        0,
+        256,
+    )
     return struct.pack("!64i", *words[1:]) + rng.randbytes(64)
 
 
@@ -127,9 +146,22 @@ def _iptc(rng: Random) -> bytes:
 
 
 BY_HAND: dict[str, Callable[[Random], bytes]] = {
-    "XPM": _xpm, "SUN": _sun, "PSD": _psd, "DCX": _dcx, "CUR": _cur, "GBR": _gbr, "FTEX": _ftex, "FITS": _fits,
-    "FLI": _fli, "PIXAR": _pixar, "IMT": _imt, "XVTHUMB": _xv, "MCIDAS": _mcidas, "PCD": _pcd, "IPTC": _iptc,
-}  # fmt: skip
+    "XPM": _xpm,
+    "SUN": _sun,
+    "PSD": _psd,
+    "DCX": _dcx,
+    "CUR": _cur,
+    "GBR": _gbr,
+    "FTEX": _ftex,
+    "FITS": _fits,
+    "FLI": _fli,
+    "PIXAR": _pixar,
+    "IMT": _imt,
+    "XVTHUMB": _xv,
+    "MCIDAS": _mcidas,
+    "PCD": _pcd,
+    "IPTC": _iptc,
+}
 
 
 def formats() -> list[str]:

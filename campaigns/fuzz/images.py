@@ -25,7 +25,9 @@ def case(rng: Random, room: Room) -> Case:
         path.write_bytes(content)
         size, channels = rng.choice((16, 4, 84)), rng.choice((1, 3))
         ink = channels == 1 and rng.random() < 0.5
-        return Case(what=f"load_image: {words}", expected=expected, call=lambda: _load(path, size, channels, ink))
+        return Case(
+            what=f"load_image: {words}", expected=expected, call=lambda: _load(path, size, channels, ink)
+        )
     if where == "dataset":
         folder = _dataset(rng, room.work / "own")
         (folder / "train" / "b" / f"odd.{ending}").write_bytes(content)
@@ -33,7 +35,12 @@ def case(rng: Random, room: Room) -> Case:
         flags += ["--skip-broken"] if (skip := rng.random() < 0.5) else []
         arguments = ["data", "folder", "own", *flags]
         expected = "good" if skip else expected
-        return Case(what=f"data folder: {words}", arguments=arguments, expected=expected, writes=("cache", "sheet.png"))
+        return Case(
+            what=f"data folder: {words}",
+            arguments=arguments,
+            expected=expected,
+            writes=("cache", "sheet.png"),
+        )
     (room.work / f"query.{ending}").write_bytes(content)
     support = room.stock.support
     query = str(room.work / f"query.{ending}")
@@ -58,7 +65,11 @@ def _content(rng: Random) -> tuple[bytes, str, Expected]:
         return b"", "empty file", "bad"
     if rng.random() < 0.2:
         stub = kind in SKIPPED
-        return content, f"whole {kind}", "good" if kind in WHOLE else "bad" if stub and kind != "EPS" else "any"
+        return (
+            content,
+            f"whole {kind}",
+            "good" if kind in WHOLE else "bad" if stub and kind != "EPS" else "any",
+        )
     return damaged(rng, content), f"damaged {kind}", "any"
 
 

@@ -7,6 +7,7 @@ import pickle
 import struct
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from campaigns.fuzz.case import Case, Room
 from campaigns.fuzz.copies import dataset_copies
@@ -53,12 +54,38 @@ def _values(rng: Random, path: Path) -> str:
     import numpy as np
 
     arrays = (
-        *(np.zeros((3, 84, 84, 3), np.uint8), np.zeros((3, 0, 0, 3), np.uint8), np.zeros(0), np.float16([1, 2])),
+        *(
+            np.zeros((3, 84, 84, 3), np.uint8),
+            np.zeros((3, 0, 0, 3), np.uint8),
+            np.zeros(0),
+            np.ones(2, np.float16),
+        ),
         *(np.zeros((2, 3072), np.uint8), np.array(5), np.array(["a", "b"]), np.zeros((1, 1), np.complex64)),
-        *(np.arange(18) - 5, np.full(18, 2**62), np.zeros((18, 2), np.int64), np.zeros((3, 84, 84, 3), ">i4")),
-        *(b"\x89PNG", [b"\x89PNG"] * 18, list(range(18)), {b"n": [0, 1, 99]}, {b"n": [-1]}, {3: [0]}, {"a": None}),
+        *(
+            np.arange(18) - 5,
+            np.full(18, 2**62),
+            np.zeros((18, 2), np.int64),
+            np.zeros((3, 84, 84, 3), ">i4"),
+        ),
+        *(
+            b"\x89PNG",
+            [b"\x89PNG"] * 18,
+            list(range(18)),
+            {b"n": [0, 1, 99]},
+            {b"n": [-1]},
+            {3: [0]},
+            {"a": None},
+        ),
     )
-    keys = ("data", "labels", "fine_labels", "fine_label_names", "image_data", "class_dict", "catname2label")
+    keys: tuple[str, ...] = (
+        "data",
+        "labels",
+        "fine_labels",
+        "fine_label_names",
+        "image_data",
+        "class_dict",
+        "catname2label",
+    )
     keys += ("label_specific", "label_specific_str")
     choose = lambda: rng.choice((*NASTY_VALUES, *arrays, *arrays))  # noqa: E731
     content: object
@@ -77,14 +104,16 @@ class _Call:
     def __init__(self, function: object, *arguments: object) -> None:
         self.reduced = function, arguments
 
-    def __reduce__(self) -> object:
+    def __reduce__(self) -> Any:
         return self.reduced
 
 
 def _hostile(rng: Random, path: Path) -> str:
     import os
 
-    what = rng.choice(("program", "shape", "deep", "itself", "long", "memo", "bytes", "import", "marks", "repeat"))
+    what = rng.choice(
+        ("program", "shape", "deep", "itself", "long", "memo", "bytes", "import", "marks", "repeat")
+    )
     head = b"\x80\x02"
     if what == "program":
         call = rng.choice((_Call(os.system, "touch escaped"), _Call(eval, "open('escaped', 'w')")))
@@ -101,12 +130,25 @@ def _hostile(rng: Random, path: Path) -> str:
     elif what == "memo":
         path.write_bytes(head + b"h\xff." if rng.random() < 0.5 else head + b"Np99999999999999999999\n0g1\n.")
     elif what == "bytes":
-        path.write_bytes(b"\x80\x04" + b"\x8e" + struct.pack("<Q", rng.choice((2**40, 2**63, 2**64 - 1))) + b"x.")
+        path.write_bytes(
+            b"\x80\x04" + b"\x8e" + struct.pack("<Q", rng.choice((2**40, 2**63, 2**64 - 1))) + b"x."
+        )
     elif what == "import":
-        name = rng.choice((b"os\nsystem\n", b"builtins\neval\n", b"numpy\nload\n", b"firststep\ncli\n", b"\n\n", b"\xff\n\xff\n"))
+        name = rng.choice(
+            (
+                b"os\nsystem\n",
+                b"builtins\neval\n",
+                b"numpy\nload\n",
+                b"firststep\ncli\n",
+                b"\n\n",
+                b"\xff\n\xff\n",
+            )
+        )
         path.write_bytes(head + b"c" + name + b"(X\x05\x00\x00\x00touchtR.")
     elif what == "marks":
-        path.write_bytes(head + rng.choice((b"t.", b"u.", b"s.", b"((((.", b"0.", b".", b"R.", b"b.", b"N" * 9 + b"u.")))
+        path.write_bytes(
+            head + rng.choice((b"t.", b"u.", b"s.", b"((((.", b"0.", b".", b"R.", b"b.", b"N" * 9 + b"u."))
+        )
     else:
         path.write_bytes(head + b"cbuiltins\nlist\n(" + b"I10\ntR" + b".")
     return f"hostile: {what}"
@@ -117,7 +159,9 @@ def _array_bomb(rng: Random) -> bytes:
     import numpy as np
 
     size = rng.choice((300, 8))
-    data = pickle.dumps({"data": np.zeros(size, np.uint8), "labels": [0], "image_data": np.zeros(size, np.uint8)}, 2)
+    data = pickle.dumps(
+        {"data": np.zeros(size, np.uint8), "labels": [0], "image_data": np.zeros(size, np.uint8)}, 2
+    )
     whole = pickle.dumps(size, 2)[2:-1]
     shape = rng.choice((2**31 - 1, 2**62, -1, 0))
     return data.replace(whole, pickle.dumps(shape, 2)[2:-1])
@@ -147,8 +191,13 @@ def _other_npz(rng: Random) -> bytes:
     import numpy as np
 
     file = io.BytesIO()
-    kinds = (np.zeros((18, 84, 84, 3)), np.zeros((18, 84, 84, 3), np.uint8), np.array([{}], dtype=object), np.zeros(0))
-    save = rng.choice((np.savez, np.savez_compressed))
+    kinds = (
+        np.zeros((18, 84, 84, 3)),
+        np.zeros((18, 84, 84, 3), np.uint8),
+        np.array([{}], dtype=object),
+        np.zeros(0),
+    )
+    save: Any = rng.choice((np.savez, np.savez_compressed))
     save(file, **{rng.choice(("images", "data")): rng.choice(kinds)})
     data = file.getvalue()
     header = data.find(b"'shape': (")

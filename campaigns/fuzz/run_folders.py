@@ -48,7 +48,9 @@ def _command(rng: Random, room: Room, files: list[str]) -> tuple[list[str], tupl
         return ["diagnose", run, "--tasks", "1", "--shots", "2", "--subsets", "cls", "all"], ("spectrum.png",)
     more = ["--updates", "5"] if chosen == "longer" else []
     restart = ["--restart"] if rng.random() < 0.2 else []
-    return ["train", "--resume", run, *more, *restart], tuple(f"run/{name}" for name in (*files, "tensorboard", ".lock"))
+    return ["train", "--resume", run, *more, *restart], tuple(
+        f"run/{name}" for name in (*files, "tensorboard", ".lock")
+    )
 
 
 def _damage(rng: Random, path: Path) -> str:
@@ -95,7 +97,18 @@ def _replaced(rng: Random, path: Path) -> str:
 def _lines(rng: Random, path: Path) -> str:
     lines = path.read_bytes().splitlines()
     at = rng.randrange(len(lines) + 1)
-    nasty = (b"\xff\xfe\n", b"[]", b"3", b"null", b'"x"', b"{}", b"", b'{"update": "2"}', b'{"update": 10}', b"{")
+    nasty = (
+        b"\xff\xfe\n",
+        b"[]",
+        b"3",
+        b"null",
+        b'"x"',
+        b"{}",
+        b"",
+        b'{"update": "2"}',
+        b'{"update": 10}',
+        b"{",
+    )
     what = rng.choice(("line", "values", "bytes"))
     if what == "line":
         lines.insert(at, rng.choice(nasty))
@@ -114,7 +127,9 @@ def _tensors(rng: Random, path: Path) -> str:
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
-    what = rng.choice(("bytes", "header bytes", "header values", "state", "half", "exchanged", "nan", "fewer"))
+    what = rng.choice(
+        ("bytes", "header bytes", "header values", "state", "half", "exchanged", "nan", "fewer")
+    )
     if what == "bytes":
         path.write_bytes(damaged(rng, data))
         return what

@@ -1,4 +1,4 @@
-"""Commands that are right, in surroundings that are not: full disks, closed pipes, odd terminals, interrupts."""
+"""Commands that are right in surroundings that are not: full disks, closed pipes, terminals, interrupts."""
 
 from __future__ import annotations
 
@@ -28,13 +28,19 @@ def _command(rng: Random, room: Room, out: str) -> tuple[list[str], str]:
     choices: list[tuple[list[str], str]] = [
         (["adapt", str(stock.run), *images, "--out", out], out),
         (["compare", str(stock.run), *QUICK_TEST, "--out", out], out),
-        (["diagnose", str(stock.run), "--tasks", "1", "--shots", "2", "--plot", f"{out}/plot.png"], f"{out}/plot.png"),
+        (
+            ["diagnose", str(stock.run), "--tasks", "1", "--shots", "2", "--plot", f"{out}/plot.png"],
+            f"{out}/plot.png",
+        ),
         (["evaluate", str(stock.run), *QUICK_TEST, "--out", out], out),
         (["data", "folder", str(stock.pictures), "--size", "16", "--sheet", f"{out}/s.png"], f"{out}/s.png"),
         (["data", "folder", str(stock.pictures), "--size", "8", "--cache", out, "--sheet", "s.png"], out),
         (["train", "demo", *TINY, *stock.data_flags, "--updates", "2", "--out", out], out),
         (["paper", "show", "table1", "--runs", "none", "--out", out], out),
-        (["paper", "report", "--results", str(stock.results), "--out", f"{out}/page.html"], f"{out}/page.html"),
+        (
+            ["paper", "report", "--results", str(stock.results), "--out", f"{out}/page.html"],
+            f"{out}/page.html",
+        ),
     ]
     return rng.choice(choices)
 
@@ -85,8 +91,7 @@ def _readable(room: Room) -> bool:
 def _disk_full(rng: Random, room: Room) -> Case:
     """A limit on the size of files: the write that passes it fails, as on a disk that is full."""
     size = rng.choice((0, 1, 100, 1000, 5000, 20_000))
-    arguments, name = _command(rng, room, "out")
-
+    arguments, _ = _command(rng, room, "out")
     return Case(
         what=f"files of at most {size} bytes: {' '.join(arguments)}",
         arguments=arguments,
@@ -140,7 +145,13 @@ def _error_stream(rng: Random, room: Room) -> Case:
 
 
 def _any_command(rng: Random, room: Room) -> tuple[list[str], str]:
-    others: list[list[str]] = [["data", "list"], ["--help"], ["--version"], ["train", "--help"], ["paper", "list"]]
+    others: list[list[str]] = [
+        ["data", "list"],
+        ["--help"],
+        ["--version"],
+        ["train", "--help"],
+        ["paper", "list"],
+    ]
     others += [["parameters", "--backbone", "conv4", "--filters", "4"]]
     return rng.choice((*((each, "") for each in others), *(_command(rng, room, "out") for _ in range(6))))
 
@@ -151,9 +162,11 @@ def _terminal(rng: Random, room: Room) -> Case:
         (
             {"LC_ALL": "C"}, {"LC_ALL": "xx_YY"}, {"COLUMNS": "1"}, {"COLUMNS": "0"}, {"COLUMNS": "x"},
             {"COLUMNS": "100000"}, {"TERM": "dumb"}, {"TERM": ""}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"},
-            {"TTY_COMPATIBLE": "1"}, {"HOME": "/nowhere"}, {"HOME": ""}, {"TMPDIR": "/nowhere"}, {"MPLBACKEND": "nonsense"},
-            {"FIRSTSTEP_IMPORT": ","}, {"FIRSTSTEP_CACHE": "/dev/null/x"}, {"WORLD_SIZE": "x"}, {"RANK": "x"},
-            {"RANK": "1"}, {"LOCAL_RANK": "0"}, {"TORCHELASTIC_RUN_ID": "1"}, {"OMP_NUM_THREADS": "x"}, {"CUDA_VISIBLE_DEVICES": "x"},
+            {"TTY_COMPATIBLE": "1"}, {"HOME": "/nowhere"}, {"HOME": ""}, {"TMPDIR": "/nowhere"},
+            {"MPLBACKEND": "nonsense"}, {"FIRSTSTEP_IMPORT": ","},
+            {"FIRSTSTEP_CACHE": "/dev/null/x"}, {"WORLD_SIZE": "x"},
+            {"RANK": "x"}, {"RANK": "1"}, {"LOCAL_RANK": "0"}, {"TORCHELASTIC_RUN_ID": "1"},
+            {"OMP_NUM_THREADS": "x"}, {"CUDA_VISIBLE_DEVICES": "x"},
         )
     )  # fmt: skip
     arguments, _ = _any_command(rng, room)
@@ -203,5 +216,14 @@ def _interrupted(rng: Random, room: Room) -> Case:
 
 
 KINDS: tuple[Callable[[Random, Room], Case], ...] = (
-    *(_output_is_a_file, _no_permission, _disk_full, _streams, _error_stream, _terminal, _folder_gone, _interrupted),
+    *(
+        _output_is_a_file,
+        _no_permission,
+        _disk_full,
+        _streams,
+        _error_stream,
+        _terminal,
+        _folder_gone,
+        _interrupted,
+    ),
 )

@@ -5,14 +5,45 @@ from __future__ import annotations
 from random import Random
 
 from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.registered import HEAD, LINES
 from campaigns.stock import TINY
 
 ERRORS = (
-    *("ValueError('two\\nlines')", "RuntimeError()", "KeyError('x')", "OSError(5, 'disk')", "SystemExit(0)", "SystemExit('bye')"),
-    *("SystemExit(7)", "KeyboardInterrupt()", "AssertionError()", "StopIteration()", "GeneratorExit()", "MemoryError()"),
-    *("BaseException('base')", "RecursionError()", "NotImplementedError()", "AttributeError('a')", "ImportError('i')"),
-    *("type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})()", "UnicodeDecodeError('utf-8', b'\\xff', 0, 1, 'x')"),
-    *("Warning('w')", "TypeError('t')", "IndexError(1)", "ZeroDivisionError()", "EOFError()", "BrokenPipeError()"),
+    *(
+        "ValueError('two\\nlines')",
+        "RuntimeError()",
+        "KeyError('x')",
+        "OSError(5, 'disk')",
+        "SystemExit(0)",
+        "SystemExit('bye')",
+    ),
+    *(
+        "SystemExit(7)",
+        "KeyboardInterrupt()",
+        "AssertionError()",
+        "StopIteration()",
+        "GeneratorExit()",
+        "MemoryError()",
+    ),
+    *(
+        "BaseException('base')",
+        "RecursionError()",
+        "NotImplementedError()",
+        "AttributeError('a')",
+        "ImportError('i')",
+    ),
+    *(
+        "type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})()",
+        "UnicodeDecodeError('utf-8', b'\\xff', 0, 1, 'x')",
+    ),
+    *(
+        "Warning('w')",
+        "TypeError('t')",
+        "IndexError(1)",
+        "ZeroDivisionError()",
+        "EOFError()",
+        "BrokenPipeError()",
+    ),
 )
 NETWORK = """
 import torch
@@ -28,64 +59,97 @@ def net():
     {factory}
 """
 FORWARD = (
-    *("return None", "return 3", "return images", "return self.fc(self.body(images)).half()", "return self.body(images)"),
-    *("return self.fc(self.body(images)) * float('nan')", "return self.fc(self.body(images)) / 0", "return (1, 2)"),
+    *(
+        "return None",
+        "return 3",
+        "return images",
+        "return self.fc(self.body(images)).half()",
+        "return self.body(images)",
+    ),
+    *(
+        "return self.fc(self.body(images)) * float('nan')",
+        "return self.fc(self.body(images)) / 0",
+        "return (1, 2)",
+    ),
     *("return self.fc(self.body(images)).detach()", "return self.fc(self.body(images))[:1]", "return {}"),
-    *("return self.fc(self.body(images)).sum()", "return self.fc(self.body(images)) * 0", "import os; os.kill(os.getpid(), 2)"),
-    *("return self.fc(self.body(images)).to(torch.complex64)", "print('x' * 100000); return self.fc(self.body(images))"),
+    *(
+        "return self.fc(self.body(images)).sum()",
+        "return self.fc(self.body(images)) * 0",
+        "import os; os.kill(os.getpid(), 2)",
+    ),
+    *(
+        "return self.fc(self.body(images)).to(torch.complex64)",
+        "print('x' * 100000); return self.fc(self.body(images))",
+    ),
 )
 GOOD = "return self.fc(self.body(images))"
 FACTORY = (
-    *("return None", "return 3", "return Net", "return nn.Identity()", "return nn.Linear(4, 5)", "return nn.ModuleList()"),
-    *("return Net().half()", "return Net().double()", "return Net().to('meta')", "return net()", "return Net().requires_grad_(False)"),
-    *("return torch.jit.script(nn.Sequential(nn.Flatten(), nn.Linear(768, 5)))", "return nn.Sequential(nn.Flatten(), nn.LazyLinear(5))"),
-    *("return nn.Sequential(nn.Flatten(), nn.Linear(768, 1))", "return nn.Sequential(nn.Flatten(), nn.Linear(768, 0))"),
+    *(
+        "return None",
+        "return 3",
+        "return Net",
+        "return nn.Identity()",
+        "return nn.Linear(4, 5)",
+        "return nn.ModuleList()",
+    ),
+    *(
+        "return Net().half()",
+        "return Net().double()",
+        "return Net().to('meta')",
+        "return net()",
+        "return Net().requires_grad_(False)",
+    ),
+    *(
+        "return torch.jit.script(nn.Sequential(nn.Flatten(), nn.Linear(768, 5)))",
+        "return nn.Sequential(nn.Flatten(), nn.LazyLinear(5))",
+    ),
+    *(
+        "return nn.Sequential(nn.Flatten(), nn.Linear(768, 1))",
+        "return nn.Sequential(nn.Flatten(), nn.Linear(768, 0))",
+    ),
 )
 SOURCES = (
-    *("def", "\0", "x = (" * 500, "import mine", "from mine import net", "raise ImportError", "net = None", "net = 5"),
-    *("import sys; sys.modules['mine'] = None", "import sys; del sys.modules['mine']", "__getattr__ = lambda name: 1 / 0", ""),
+    *(
+        "def",
+        "\0",
+        "x = (" * 500,
+        "import mine",
+        "from mine import net",
+        "raise ImportError",
+        "net = None",
+        "net = 5",
+    ),
+    *(
+        "import sys; sys.modules['mine'] = None",
+        "import sys; del sys.modules['mine']",
+        "__getattr__ = lambda name: 1 / 0",
+        "",
+    ),
 )
-NAMES = ("mine:", ":net", ":", "mine:net:x", "mine:no", "mine.py:net", "a..b:net", ".mine:net", "os:path", "mine.net:x", "mine:net.x")
-NAMES += ("[red]:x", "é:é", "mine :net", "/tmp:x", "C:\\mine", "torch.nn:Linear", "torch.nn:Identity", "builtins:exit", "builtins:input")
-REGISTER = """
-import torch
-from torch import nn
-from firststep import METHODS, Method, Rule, maml, BACKBONES, Backbone, CONDITIONING_LOSSES
-from firststep.evaluation import METRICS, Metric
-from firststep.data import DatasetInfo, Layout, Source, ArrayImages, register_dataset
-def fail(*args, **kwargs):
-    raise {error}
-{lines}
-"""
-LINES = (
-    ("METHODS.register('own', fail)", ["--method", "own"]),
-    ("METHODS.register('own', None)", ["--method", "own"]),
-    ("METHODS.register('maml', fail)", []),
-    ("METHODS.register(5, fail)", []),
-    ("METHODS.register('own', lambda rate, steps: None)", ["--method", "own"]),
-    ("METHODS.register('own', lambda rate, steps: Method(rule=maml(rate=float('nan'))))", ["--method", "own"]),
-    ("METHODS.register('own', lambda rate, steps: Method(rule=Rule(name='own', init=fail, update=fail)))", ["--method", "own"]),
-    ("def none(*args): return {{}}\nMETHODS.register('own', lambda rate, steps: Method(rule=Rule(name='own', init=none, update=fail)))",
-     ["--method", "own"]),
-    ("def none(*args, **kwargs): return {{}}\nMETHODS.register('own', lambda rate, steps: Method(rule=Rule(name='own', init=none, update=none)))",
-     ["--method", "own"]),
-    ("CONDITIONING_LOSSES.register('own', fail)", ["--conditioning", "own"]),
-    ("CONDITIONING_LOSSES.register('own', lambda gram: None)", ["--conditioning", "own"]),
-    ("CONDITIONING_LOSSES.register('own', lambda gram: gram.sum((-1, -2)) * float('nan'))", ["--conditioning", "own"]),
-    ("METRICS.register('own', Metric(title='own', compute=fail))", []),
-    ("METRICS.register('own', Metric(title='own', compute=lambda state: None))", []),
-    ("METRICS.register('own', Metric(title='own', compute=lambda state: torch.zeros(3)))", []),
-    ("BACKBONES.register('own', Backbone(title='own', build=fail, features=fail, has_filters=False, image_size=16, smallest_image=1))",
-     ["--backbone", "own"]),
-    ("BACKBONES.register('own', Backbone(title='own', build=lambda *a, **k: nn.Identity(), features=fail, has_filters=False,"
-     " image_size=16, smallest_image=1))", ["--backbone", "own"]),
-    ("register_dataset(DatasetInfo(name='own', about='x', image_size=16, layouts=(Layout('x', fail, fail),)))",
-     ["--data", "own", "--data-path", "."]),
-    ("register_dataset(DatasetInfo(name='own', about='x', image_size=16, layouts=(Layout('x', lambda r: [r], fail),)))",
-     ["--data", "own", "--data-path", "."]),
-    ("register_dataset(DatasetInfo(name='own', about='x', image_size=16, layouts=(Layout('x', lambda r: [r], lambda r: None),)))",
-     ["--data", "own", "--data-path", "."]),
-)  # fmt: skip
+NAMES: tuple[str, ...] = (
+    "mine:",
+    ":net",
+    ":",
+    "mine:net:x",
+    "mine:no",
+    "mine.py:net",
+    "a..b:net",
+    ".mine:net",
+    "os:path",
+    "mine.net:x",
+    "mine:net.x",
+)
+NAMES += (
+    "[red]:x",
+    "é:é",
+    "mine :net",
+    "/tmp:x",
+    "C:\\mine",
+    "torch.nn:Linear",
+    "torch.nn:Identity",
+    "builtins:exit",
+    "builtins:input",
+)
 
 
 def case(rng: Random, room: Room) -> Case:
@@ -93,24 +157,50 @@ def case(rng: Random, room: Room) -> Case:
         return _registered(rng, room)
     source, where, words = _network(rng)
     data = ["--data", "folder", "--data-path", str(room.stock.pictures), "--image-size", "16"]
-    flags = ["--tasks", "1", "--shots", "2", "--subsets", rng.choice(("cls", "all")), *rng.choice(([], ["--classifier", "fc"]))]
+    flags = [
+        "--tasks",
+        "1",
+        "--shots",
+        "2",
+        "--subsets",
+        rng.choice(("cls", "all")),
+        *rng.choice(([], ["--classifier", "fc"])),
+    ]
     (room.work / "mine.py").write_bytes(source.encode("utf-8", "surrogatepass"))
     return Case(
-        what=f"diagnose {where}: {words}", arguments=["diagnose", where, *data, *flags], writes=("spectrum.png",),
+        what=f"diagnose {where}: {words}",
+        arguments=["diagnose", where, *data, *flags],
+        writes=("spectrum.png",),
         statuses=(0, 2, 130) if "KeyboardInterrupt" in words or "os.kill" in words else (0, 2),
-    )  # fmt: skip
+    )
 
 
 def _network(rng: Random) -> tuple[str, str, str]:
     """Source of the module, the name to diagnose, and what is odd."""
-    what = rng.choice(("import", "factory raises", "forward raises", "forward", "factory", "source", "name", "bytes", "good"))
+    what = rng.choice(
+        (
+            "import",
+            "factory raises",
+            "forward raises",
+            "forward",
+            "factory",
+            "source",
+            "name",
+            "bytes",
+            "good",
+        )
+    )
     error = rng.choice(ERRORS)
     if what == "import":
         return f"raise {error}", "mine:net", f"import raises {error}"
     if what == "factory raises":
         return NETWORK.format(forward=GOOD, factory=f"raise {error}"), "mine:net", f"factory raises {error}"
     if what == "forward raises":
-        return NETWORK.format(forward=f"raise {error}", factory="return Net()"), "mine:net", f"forward raises {error}"
+        return (
+            NETWORK.format(forward=f"raise {error}", factory="return Net()"),
+            "mine:net",
+            f"forward raises {error}",
+        )
     if what == "forward":
         forward = rng.choice(FORWARD)
         return NETWORK.format(forward=forward, factory="return Net()"), "mine:net", forward
@@ -128,21 +218,21 @@ def _network(rng: Random) -> tuple[str, str, str]:
 
 def _registered(rng: Random, room: Room) -> Case:
     """What is registered is used by a training, if the module gets that far."""
-    line, flags = rng.choice(LINES)
+    line, flags = rng.choice(list(LINES.items()))
     error = rng.choice(ERRORS)
-    source = REGISTER.replace("{error}", error).replace("{lines}", line.replace("{{}}", "{}"))
+    source = HEAD.format(error=error) + line
     if rng.random() < 0.15:
-        source = rng.choice((f"raise {error}", *SOURCES))
+        source = line = rng.choice((f"raise {error}", *SOURCES))
+        flags = ()
     (room.work / "mine.py").write_text(source)
     tiny = [*TINY, "--updates", "1", "--validate-every", "1"]
     data = [] if "--data" in flags else room.stock.data_flags
     arguments = ["train", "demo", *tiny, *data, *flags, "--out", "new"]
     by_variable = rng.random() < 0.3
-    environment = {"FIRSTSTEP_IMPORT": "mine"} if by_variable else {}
     return Case(
-        what=f"--import mine: {line[:90]!r} fail() raises {error}",
+        what=f"--import mine: {line[:90]!r}, fail() raises {error}",
         arguments=arguments if by_variable else ["--import", "mine", *arguments],
-        environment=environment,
+        environment={"FIRSTSTEP_IMPORT": "mine"} if by_variable else {},
         writes=("new", ".firststep-cache"),
         statuses=(0, 2, 130) if "KeyboardInterrupt" in source else (0, 2),
     )

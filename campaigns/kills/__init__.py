@@ -21,9 +21,16 @@ from campaigns.warm_fork import Child, Outcome, Surroundings
 
 KINDS = {
     **{f"train-{method}": 60 for method in METHODS},
-    **{"data-folder": 80, "data-archive": 60, "evaluate": 80, "compare": 30, "adapt": 30, "diagnose": 20},
-    **{"paper-inline": 50, "paper-planner": 6, "paper-worker": 8, "sweep-planner": 8, "sweep-worker": 10},
-    **{"demo-planner": 3, "demo-worker": 3, "torchrun-rank": 8, "torchrun-launcher": 4},
+    **dict.fromkeys(("data-folder", "evaluate"), 80),
+    "data-archive": 60,
+    "paper-inline": 50,
+    **dict.fromkeys(("compare", "adapt"), 30),
+    "diagnose": 20,
+    "sweep-worker": 10,
+    **dict.fromkeys(("sweep-planner", "paper-worker", "torchrun-rank"), 8),
+    "paper-planner": 6,
+    "torchrun-launcher": 4,
+    **dict.fromkeys(("demo-planner", "demo-worker"), 3),
 }
 """Shares of a campaign, in a thousand. Commands with worker processes take half a minute a case."""
 
@@ -76,7 +83,9 @@ class _Case:
             self.prepare()
             report = os.memfd_create("operations")
             counted = replace(self.surroundings, before=count_operations(str(self.work), report))
-            outcome = self.start(self.surroundings if self.workload.launcher else counted).wait(self.workload.seconds)
+            outcome = self.start(self.surroundings if self.workload.launcher else counted).wait(
+                self.workload.seconds
+            )
             if outcome.status != 0:
                 raise RuntimeError(f"{self.kind} fails without a kill: {outcome.stderr[-1000:]}")
             os.lseek(report, 0, os.SEEK_SET)
@@ -110,7 +119,9 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
             arguments = case.workload.go_on(case.work, stock)[0]
     assert outcome is not None
     if left:
-        violations.append(Violation(promise=f"{kind}: a process is left after a kill", details="; ".join(left)))
+        violations.append(
+            Violation(promise=f"{kind}: a process is left after a kill", details="; ".join(left))
+        )
     if outcome.status != 0:
         violations += _finish(case)
     expected = reference.results
@@ -119,14 +130,18 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
     if kind.startswith("demo") and not (case.work / "demo" / "conditioned" / "run.json").is_file():
         expected = {}  # killed before its runs began: there is nothing to go on with
     if kind.startswith("demo") and expected:
-        expected = {name: digest for name, digest in expected.items() if name in found or "evaluations" not in name}
+        expected = {
+            name: digest for name, digest in expected.items() if name in found or "evaluations" not in name
+        }
         only = "demo/*/"
         names = [run for run in ("maml", "conditioned") if (case.work / "demo" / run / "run.json").is_file()]
         expected = {n: d for n, d in expected.items() if n.split("/")[1] in names}
         found = {n: d for n, d in found.items() if n.split("/")[1] in names}
     if words_of_difference := (differences(expected, found, only) if expected else []):
         details = ", ".join(words_of_difference[:6])
-        violations.append(Violation(promise=f"{_family(kind)}: not as without a kill: {_files(details)}", details=details))
+        violations.append(
+            Violation(promise=f"{_family(kind)}: not as without a kill: {_files(details)}", details=details)
+        )
     temporary = snapshot.temporary_files(snapshot.take(case.work))
     temporary += [f"TMPDIR/{path.name}" for path in (folder / "tmp").iterdir()]
     if temporary:

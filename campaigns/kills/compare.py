@@ -6,7 +6,7 @@
 | ``tensorboard/`` | events carry the time of day, and their files the number of the process |
 | ``*.lock``, ``.lock`` | files of no content that the system's locks hang on |
 | temporary files | they are a violation of their own |
-| "training time" in the results of ``paper`` | it is read from ``sessions.json``; in a figure it is the description |
+| "training time" in the results of ``paper`` | from ``sessions.json``; in a figure's description too |
 """
 
 from __future__ import annotations

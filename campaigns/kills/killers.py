@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import resource
 import signal
@@ -14,7 +15,8 @@ Mode = Literal["moment", "operation", "torn write"]
 MODES: tuple[Mode, ...] = ("moment", "operation", "operation", "torn write")
 
 CHANGES = frozenset(
-    f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir", "link", "symlink", "truncate", "chmod", "utime")
+    f"os.{name}"
+    for name in ("rename", "remove", "mkdir", "rmdir", "link", "symlink", "truncate", "chmod", "utime")
 )
 """Audit events of what changes a folder; ``open`` is looked at more closely."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -48,7 +50,7 @@ def _die() -> None:
 def _watch(counter: _Counter) -> None:
     """Python's own operations by the audit hook; those that it does not see by standing before them."""
     sys.addaudithook(counter)
-    import safetensors.torch as tensors
+    tensors: Any = importlib.import_module("safetensors.torch")
 
     sync, serialize = os.fsync, tensors.serialize_file
 
@@ -61,7 +63,7 @@ def _watch(counter: _Counter) -> None:
         serialize(data, path, *rest, **more)
 
     os.fsync = fsync  # type: ignore[assignment]
-    tensors.serialize_file = serialize_file  # type: ignore[assignment]
+    tensors.serialize_file = serialize_file
 
 
 def kill_before_operation(root: str, n: int) -> Callable[[], None]:

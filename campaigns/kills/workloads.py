@@ -13,7 +13,18 @@ from typing import Literal
 from campaigns.fuzz.copies import dataset_copies
 from campaigns.stock import QUICK_TEST, TINY, Stock
 
-METHODS = ("maml", "fomaml", "anil", "boil", "maml++", "meta-sgd", "meta-curvature", "gap", "modgrad", "warp-maml")
+METHODS = (
+    "maml",
+    "fomaml",
+    "anil",
+    "boil",
+    "maml++",
+    "meta-sgd",
+    "meta-curvature",
+    "gap",
+    "modgrad",
+    "warp-maml",
+)
 
 Commands = Callable[[Path, Stock], list[list[str]]]
 
@@ -109,7 +120,17 @@ def _cifar(work: Path, stock: Stock) -> None:
 
 def _paper(executor: str) -> Callable[[Stock], list[str]]:
     def start(stock: Stock) -> list[str]:
-        scale = ["--scale", "smoke", "--queries", "1", "--updates", "4", "--data", "cifar-fs=cifar", "--partial"]
+        scale = [
+            "--scale",
+            "smoke",
+            "--queries",
+            "1",
+            "--updates",
+            "4",
+            "--data",
+            "cifar-fs=cifar",
+            "--partial",
+        ]
         return ["paper", "run", "table1", *scale, "--only", "5-way 1-shot", "1-shot", "--executor", executor]
 
     return start
@@ -126,7 +147,9 @@ def _demo(stock: Stock) -> list[str]:
 
 def _after_demo(work: Path, stock: Stock) -> list[list[str]]:
     """A demo itself starts anew; its runs go on as it says."""
-    runs = [run for run in (work / "demo" / "maml", work / "demo" / "conditioned") if (run / "run.json").is_file()]
+    runs = [
+        run for run in (work / "demo" / "maml", work / "demo" / "conditioned") if (run / "run.json").is_file()
+    ]
     return [["train", "--resume", str(run.relative_to(work))] for run in runs]
 
 
@@ -160,7 +183,9 @@ WORKLOADS: dict[str, Workload] = {
     ),
     "sweep-planner": Workload(start=_sweep, go_on=_same(_sweep), many_processes=True),
     "sweep-worker": Workload(start=_sweep, go_on=_same(_sweep), victim="worker", many_processes=True),
-    "demo-planner": Workload(start=_demo, go_on=_after_demo, only="demo/*/", many_processes=True, seconds=300),
+    "demo-planner": Workload(
+        start=_demo, go_on=_after_demo, only="demo/*/", many_processes=True, seconds=300
+    ),
     "demo-worker": Workload(
         start=_demo, go_on=_after_demo, only="demo/*/", victim="worker", many_processes=True, seconds=300
     ),
