@@ -2,72 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from itertools import pairwise
 from random import Random
 
 from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.flag_values import HUGE, NUMBERS, PATHS, WORDS, Values
 from campaigns.stock import QUICK_TEST, TINY
 
-Values = tuple[str, ...]
-
-NUMBERS: Values = (
-    "-1",
-    "0",
-    "x",
-    "",
-    "1.5",
-    "nan",
-    "-inf",
-    "1e3",
-    "-99999999999999999999",
-    "٣",
-    "1_0",
-    " 1",
-    "--",
-    "0x10",
-    "None",
-)
-HUGE: Values = (
-    "99999999999999999999",
-    "18446744073709551616",
-    "9223372036854775808",
-    "4294967296",
-    "1000000",
-    "1e400",
-)
-WORDS: Values = (
-    "",
-    "x",
-    "-",
-    "--",
-    "..",
-    "\ud800",
-    "a" * 5000,
-    "[red]",
-    "é",
-    "a\nb",
-    "nan",
-    "None",
-    "1",
-    "all",
-    "cls+",
-    "+",
-)
-PATHS: Values = (
-    "",
-    ".",
-    "..",
-    "nowhere",
-    "nowhere/deep",
-    "\0",
-    "a" * 300,
-    "/dev/null",
-    "/dev/full",
-    "/proc/self/mem",
-    "~nobody",
-    "run",
-)
-
-
+OUTPUTS = ("--out", "--plot", "--sheet", "--classes-sheet", "--cache")
 LARGE = (
     "--seed",
     "--threads",
@@ -84,7 +27,8 @@ LARGE = (
 
 def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Values]]:
     """{command: (a command line that works, {flag: values}, what it writes)}."""
-    run, stock = str(room.stock.run), room.stock
+    run, stock = "run", room.stock
+    shutil.copytree(stock.run, room.work / "run")
     number, word, path = NUMBERS, WORDS, PATHS
     model: dict[str, Values] = {
         "--device": ("gpu", "cuda:99", "cuda", "", "meta", "mps", "cpu:7", "xla"),
@@ -137,7 +81,7 @@ def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Value
             trained,
             ("new", "runs"),
         ),
-        "resume": (["--resume", run], {"--updates": ("-1", "0", "1", "x"), "--resume": path}, ()),
+        "resume": (["--resume", run], {"--updates": ("-1", "0", "1", "x"), "--resume": path}, ("run",)),
         "evaluate": (
             [run, *QUICK_TEST, "--out", "out"],
             tested | model | {"--out": path, "--data-path": path},
@@ -240,8 +184,14 @@ def case(rng: Random, room: Room) -> Case:
     word = {"resume": "train", "sweep": "train", "plan": "paper"}.get(name, name)
     command = [word, *arguments] if rng.random() < 0.97 else [rng.choice(WORDS), *arguments]
     shown = " ".join(repr(a) if not a or not a.isprintable() or " " in a else a[:60] for a in command)
-    outputs = tuple(v for v in arguments if 0 < len(v) < 100 and v[0] not in "-/." and "\0" not in v)
-    return Case(what=shown, arguments=[a.replace("\0", "\\0") for a in command], writes=(*writes, *outputs))
+    return Case(what=shown, arguments=command, writes=(*writes, *_outputs(arguments), "run/evaluations"))
+
+
+def _outputs(arguments: list[str]) -> list[str]:
+    """What the flags for files and folders name; "." is the working folder."""
+    words = [word for argument in arguments for word in argument.split("=", 1)]
+    named = [value for flag, value in pairwise(words) if flag in OUTPUTS]
+    return ["" if value == "." else value for value in named]
 
 
 def _changed(rng: Random, arguments: list[str], flags: dict[str, Values]) -> list[str]:

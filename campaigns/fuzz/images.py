@@ -30,7 +30,7 @@ def case(rng: Random, room: Room) -> Case:
         )
     if where == "dataset":
         folder = _dataset(rng, room.work / "own")
-        (folder / "train" / "b" / f"odd.{ending}").write_bytes(content)
+        (folder / "train" / "train-b" / f"odd.{ending}").write_bytes(content)
         flags = ["--size", "16", "--cache", "cache", "--sheet", "sheet.png"]
         flags += ["--skip-broken"] if (skip := rng.random() < 0.5) else []
         arguments = ["data", "folder", "own", *flags]
@@ -96,7 +96,7 @@ def _load(path: Path, size: int, channels: int, ink: bool) -> object:
 
 def _dataset(rng: Random, folder: Path) -> Path:
     for split in ("train", "val", "test"):
-        for name in ("a", "b"):
+        for name in (f"{split}-a", f"{split}-b"):
             for number in range(2):
                 draw(folder / split / name / f"{number}.png", rng)
     return folder

@@ -140,6 +140,7 @@ def _error_stream(rng: Random, room: Room) -> Case:
         what=f"stderr {stream}: {' '.join(arguments)}",
         arguments=arguments,
         stderr=stream,  # type: ignore[arg-type]
+        statuses=(0, 1, 2, 120),  # nobody could be told
         writes=("out", "s.png"),
     )
 
