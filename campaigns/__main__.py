@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 from campaigns import fuzz, kills, report, runner
@@ -24,16 +25,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", metavar="KIND:SEED", help="one case, as a violation names it")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     parser.add_argument("--markdown", action="store_true", help="print the table of counts as Markdown")
+    parser.add_argument("--save", metavar="FILE", help="append each result to this file, a line of JSON each")
     parser.add_argument("--verbose", action="store_true", help="print every case as it ends")
     options = parser.parse_args(arguments)
     names = ("fuzz", "kills") if options.campaign == "all" else (options.campaign,)
     planned = _planned(names, options)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was found is printed
     found: list[Result] = []
     jobs = min(options.jobs, len(planned))
     try:
         for result in runner.progress(runner.run_all(planned, RUN_CASE, jobs), len(planned)):
             if options.verbose or options.only:
                 print(f"{result.again}  {result.count} {result.seconds:.1f} s  {result.what}", flush=True)
+            if options.save:
+                with open(options.save, "a", encoding="utf-8") as file:
+                    print(result.to_line(), file=file)
             found.append(result)
     finally:  # also of a campaign that was interrupted, or has failed itself
         _print(found, names, options.markdown)

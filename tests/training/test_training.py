@@ -29,6 +29,7 @@ from firststep.training import (
 )
 from firststep.training import checkpoint as checkpoint_module
 from runs import TINY, TINY_FLAGS, tiny_run
+from warm_cli import WarmCommands
 
 
 def same_files(first: Path, second: Path) -> None:
@@ -94,11 +95,11 @@ def test_every_method_trains_resumes_and_ends_bit_identical(method: str, tmp_pat
     same_files(whole.folder, tmp_path / "cut")
 
 
-def test_killed_again_and_again_and_resumed_it_ends_bit_identical(tmp_path: Path) -> None:
+def test_killed_again_and_again_and_resumed_it_ends_bit_identical(warm: WarmCommands, tmp_path: Path) -> None:
     """SIGKILL to a real process at different moments."""
     flags = [*TINY_FLAGS, "--updates", "12", "--validate-every", "3"]
     program = [sys.executable, "-m", "firststep", "train"]
-    subprocess.run([*program, *flags, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    warm.run(["train", *flags, "--out", tmp_path / "whole"]).check_returncode()
     cut = tmp_path / "cut"
     kills = 0
     command = [*program, *flags, "--out", str(cut)]
@@ -114,7 +115,7 @@ def test_killed_again_and_again_and_resumed_it_ends_bit_identical(tmp_path: Path
             time.sleep(0.005)
         process.wait()
         command = [*program, "--resume", str(cut)]
-    subprocess.run(command, check=True, capture_output=True)
+    warm.run(["train", "--resume", cut]).check_returncode()
     assert kills >= 2
     same_files(tmp_path / "whole", cut)
 
