@@ -11,8 +11,11 @@ from pathlib import Path
 Snapshot = dict[bytes, str]
 """{path relative to the folder: what is there}; as bytes, because a name may be in no encoding"""
 
-TEMPORARY = re.compile(rb"\.tmp$|\.tmp/|(^|/)tmp[a-z0-9_]{8}(/|$)|(^|/)\.[^/]+\.[a-z0-9_]{8}(/|$)")
-"""Names that mkstemp and mkdtemp make with the product's prefixes and suffixes, or without any."""
+TEMPORARY = re.compile(
+    rb"\.tmp(/|$)|(^|/)tmp[a-z0-9_]{8}(/|$)|(^|/)\.[^/]+\.[a-z0-9_]{8}(/|$)"  # Python's mkstemp, mkdtemp
+    rb"|(^|/)\.tmp[A-Za-z0-9]{6}$"  # Rust's, within safetensors
+)
+"""Names of temporary files: any ending in .tmp, and those that the libraries make up."""
 
 
 def take(folder: Path) -> Snapshot:

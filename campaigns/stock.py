@@ -13,7 +13,7 @@ from random import Random
 
 from PIL import Image
 
-from campaigns import warm_fork
+from campaigns import warm_fork, warm_up
 from campaigns.warm_fork import Surroundings
 
 CLASSES = {split: [f"{split}{letter}" for letter in "abcde"] for split in ("train", "val", "test")}
@@ -102,7 +102,7 @@ def make_stock(folder: Path) -> Stock:
         ["data", "folder", str(stock.pictures), "--sheet", str(folder / "sheet.png")],
         ["parameters", "--backbone", "conv4", "--filters", "4"],
     ):
-        outcome = warm_fork.import_what_a_child_needed(
+        outcome = warm_up.import_what_a_child_needed(
             warm_fork.command(arguments), stock.surroundings(folder), seconds=600
         )
         if outcome.status != 0:

@@ -12,7 +12,6 @@ import atexit
 import contextlib
 import importlib
 import io
-import json
 import os
 import select
 import signal
@@ -56,43 +55,6 @@ class Outcome:
     timed_out: bool = False
     left_behind: list[str] = field(default_factory=list)
     """command lines of processes that did not end after it"""
-
-
-def import_everything() -> None:
-    """What commands import at any time; those that are slow and imported late are named."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a pool of threads would not survive the fork
-    os.environ.setdefault("MPLBACKEND", "agg")
-    import torch
-
-    torch.set_num_threads(1)
-    from firststep.cli import COMMANDS
-
-    late = ("torch._dynamo", "torch._refs", "torch._decomp", "torch._meta_registrations", "filelock", "tyro")
-    drawing = ("matplotlib.pyplot", "matplotlib.backends.backend_agg", "torch.utils.tensorboard", "PIL.Image")
-    parts = ("firststep.paper", "firststep.__main__", "firststep.cli.data_view", "unittest.mock")
-    for name in (*late, *drawing, *parts, *(f"firststep.cli.{command}" for command in COMMANDS)):
-        importlib.import_module(name)
-    from PIL import Image
-
-    Image.init()
-
-
-def import_what_a_child_needed(function: Function, surroundings: Surroundings, seconds: float) -> Outcome:
-    """Run a function in a child, then import here what it had to import there."""
-    report = os.memfd_create("imported")
-
-    def reporting() -> int:
-        before = set(sys.modules)
-        status = function()
-        new = sorted(name for name in set(sys.modules) - before if not name.startswith("__"))
-        os.write(report, json.dumps(new).encode())
-        return status
-
-    outcome = run(reporting, surroundings, seconds)
-    for name in json.loads(_content(report) or "[]"):
-        with contextlib.suppress(Exception):  # a name in sys.modules need not be a module that can be found
-            importlib.import_module(name)
-    return outcome
 
 
 def command(arguments: Sequence[str]) -> Function:
@@ -162,8 +124,8 @@ class Child:
         assert self._status is not None
         return Outcome(
             status=self._status,
-            stdout=_content(self._out),
-            stderr=_content(self._err),
+            stdout=content(self._out),
+            stderr=content(self._err),
             seconds=duration,
             timed_out=timed_out,
             left_behind=[] if timed_out else left,
@@ -179,7 +141,7 @@ def _kept(name: str) -> int:
     return os.memfd_create(name)
 
 
-def _content(stream: int) -> str:
+def content(stream: int) -> str:
     with open(stream, "rb") as file:
         file.seek(0)
         return file.read().decode("utf-8", "replace")

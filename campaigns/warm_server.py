@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from campaigns import warm_fork
+from campaigns import warm_fork, warm_up
 from campaigns.processes import adopt_orphans
 from campaigns.warm_fork import Surroundings
 
 
 def serve() -> None:
     adopt_orphans()
-    warm_fork.import_everything()
+    warm_up.import_everything()
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     for line in requests:
@@ -35,4 +34,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(serve())
+    serve()

@@ -124,26 +124,14 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
         )
     if outcome.status != 0:
         violations += _finish(case)
-    expected = reference.results
-    found = results(case.work)
-    only = case.workload.only
-    if kind.startswith("demo") and not (case.work / "demo" / "conditioned" / "run.json").is_file():
-        expected = {}  # killed before its runs began: there is nothing to go on with
-    if kind.startswith("demo") and expected:
-        expected = {
-            name: digest for name, digest in expected.items() if name in found or "evaluations" not in name
-        }
-        only = "demo/*/"
-        names = [run for run in ("maml", "conditioned") if (case.work / "demo" / run / "run.json").is_file()]
-        expected = {n: d for n, d in expected.items() if n.split("/")[1] in names}
-        found = {n: d for n, d in found.items() if n.split("/")[1] in names}
-    if words_of_difference := (differences(expected, found, only) if expected else []):
-        details = ", ".join(words_of_difference[:6])
+    if different := differences(reference.results, results(case.work), case.workload.compared(case.work)):
+        details = ", ".join(different[:6])
         violations.append(
             Violation(promise=f"{_family(kind)}: not as without a kill: {_files(details)}", details=details)
         )
     temporary = snapshot.temporary_files(snapshot.take(case.work))
-    temporary += [f"TMPDIR/{path.name}" for path in (folder / "tmp").iterdir()]
+    # torchrun's own folder of logs is not ours to remove.
+    temporary += [f"TMPDIR/{p.name}" for p in (folder / "tmp").iterdir() if "torchelastic" not in p.name]
     if temporary:
         details = ", ".join(temporary[:5])
         violations.append(Violation(promise=f"{_family(kind)}: a temporary file is left", details=details))

@@ -50,9 +50,8 @@ def _pixels(path: Path) -> str:
 
 
 def differences(expected: dict[str, str], found: dict[str, str], only: str = "") -> list[str]:
-    """What is missing, too many or different; ``only`` is a pattern that paths begin with."""
-    wanted = re.compile(re.escape(only).replace(r"\*", "[^/]*"))
-    names = [name for name in sorted(expected.keys() | found.keys()) if wanted.match(name)]
+    """What is missing, too many or different; ``only`` is a regular expression that paths begin with."""
+    names = [name for name in sorted(expected.keys() | found.keys()) if re.match(only, name)]
     words = []
     for name in names:
         if name not in found:

@@ -41,8 +41,8 @@ class Workload:
     victim: Literal["itself", "worker", "rank"] = "itself"
     launcher: tuple[str, ...] = ()
     """words before ``-m firststep``, for torchrun"""
-    only: str = ""
-    """compare what lies in this folder; all if empty"""
+    compared: Callable[[Path], str] = lambda work: ""
+    """by what lies in the folder: a regular expression that the paths to compare begin with"""
     seconds: float = 120.0
     many_processes: bool = False
     """costs seconds to start: killed at random moments only"""
@@ -153,6 +153,12 @@ def _after_demo(work: Path, stock: Stock) -> list[list[str]]:
     return [["train", "--resume", str(run.relative_to(work))] for run in runs]
 
 
+def _runs_of_demo(work: Path) -> str:
+    """The runs that had begun when it was killed; their tests are the demo's last part, not a run's."""
+    begun = [name for name in ("maml", "conditioned") if (work / "demo" / name / "run.json").is_file()]
+    return rf"demo/({'|'.join(begun) or 'none'})/(?!evaluations)"
+
+
 def _torchrun(stock: Stock) -> list[str]:
     return ["train", "demo", *TINY, "--updates", "6", *stock.data_flags, "--out", "run"]
 
@@ -184,10 +190,15 @@ WORKLOADS: dict[str, Workload] = {
     "sweep-planner": Workload(start=_sweep, go_on=_same(_sweep), many_processes=True),
     "sweep-worker": Workload(start=_sweep, go_on=_same(_sweep), victim="worker", many_processes=True),
     "demo-planner": Workload(
-        start=_demo, go_on=_after_demo, only="demo/*/", many_processes=True, seconds=300
+        start=_demo, go_on=_after_demo, compared=_runs_of_demo, many_processes=True, seconds=300
     ),
     "demo-worker": Workload(
-        start=_demo, go_on=_after_demo, only="demo/*/", victim="worker", many_processes=True, seconds=300
+        start=_demo,
+        go_on=_after_demo,
+        compared=_runs_of_demo,
+        victim="worker",
+        many_processes=True,
+        seconds=300,
     ),
     "torchrun-rank": Workload(
         start=_torchrun, go_on=_after_torchrun, victim="rank", launcher=_RANKS, many_processes=True

@@ -163,10 +163,10 @@ def test_the_warm_process_sees_what_its_children_do(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path
 import os
-from campaigns import warm_fork
+from campaigns import warm_fork, warm_up
 from campaigns.processes import adopt_orphans
 adopt_orphans()
-warm_fork.import_everything()
+warm_up.import_everything()
 for what in ("process", "hang", "signal", "full"):
     environment = {{**os.environ, "BROKEN": what}}
     surroundings = warm_fork.Surroundings(
