@@ -19,7 +19,8 @@ CASES = {"fuzz": 10_000, "kills": 1_000}
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__)
     parser.add_argument("campaign", choices=("kills", "fuzz", "all"), nargs="?", default="all")
-    parser.add_argument("--cases", type=int, help="of each campaign; 10,000 inputs and 1,000 kills")
+    parser.add_argument("--cases", type=int, help="inputs (10,000) or kills (1,000); of each if all")
+    parser.add_argument("--kills", type=int, metavar="N", help="with all: so many kills, not --cases")
     parser.add_argument("--seed", type=int, default=0, help="of the campaign: which cases there are")
     parser.add_argument("--kind", action="append", help="only cases of this kind; may be repeated")
     parser.add_argument("--only", metavar="KIND:SEED", help="one case, as a violation names it")
@@ -67,6 +68,8 @@ def _planned(names: tuple[str, ...], options: argparse.Namespace) -> list[Planne
     for name in names:
         shares = {k: s for k, s in SHARES[name].items() if not options.kind or k in options.kind}
         cases = CASES[name] if options.cases is None else options.cases
+        if name == "kills" and options.kills is not None:
+            cases = options.kills
         if shares:
             planned += runner.plan(name, shares, cases, options.seed)
     if not planned:

@@ -12,6 +12,8 @@ import atexit
 import contextlib
 import importlib
 import io
+import logging
+import multiprocessing.util
 import os
 import select
 import signal
@@ -162,6 +164,11 @@ def _live(function: Function, surroundings: Surroundings, out: int, err: int) ->
         os.environ.clear()
         os.environ.update(surroundings.environment)
         os.chdir(surroundings.cwd)
+        # Libraries' functions for the end were registered in the parent; one of torch's touches all memory,
+        # which a fork must copy. These are all that a command can need; its own are added to them.
+        atexit._clear()
+        atexit.register(logging.shutdown)
+        atexit.register(multiprocessing.util._exit_function)  # type: ignore[attr-defined]
         # multiprocessing imports __main__ anew in its workers: it must be what a user has started.
         sys.modules["__main__"] = importlib.import_module("firststep.__main__")
         if surroundings.before is not None:

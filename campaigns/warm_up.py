@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -29,6 +30,7 @@ def import_everything() -> None:
     from PIL import Image
 
     Image.init()
+    gc.freeze()  # a collection in a child would write to all objects, and so copy them
 
 
 def import_what_a_child_needed(function: Function, surroundings: Surroundings, seconds: float) -> Outcome:
