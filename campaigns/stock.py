@@ -65,6 +65,7 @@ class Stock:
             "MPLCONFIGDIR": str(self.folder / "matplotlib"),
             "OMP_NUM_THREADS": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
+            "GIT_DIR": "/nowhere",  # results tell the commit, which may change while a campaign runs
         }
 
     def surroundings(self, cwd: Path) -> Surroundings:

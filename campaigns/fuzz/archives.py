@@ -52,8 +52,8 @@ def _png(rng: Random) -> bytes:
 def _members(rng: Random) -> Members:
     return [
         (f"own/{split}/{name}/{number}.png", _png(rng))
-        for split in ("train", "val", "test")
-        for name in ("a", "b")
+        for split, names in (("train", "ab"), ("val", "cd"), ("test", "ef"))
+        for name in names
         for number in range(2)
     ]
 

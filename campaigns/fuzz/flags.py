@@ -191,7 +191,7 @@ def _outputs(arguments: list[str]) -> list[str]:
     """What the flags for files and folders name; "." is the working folder."""
     words = [word for argument in arguments for word in argument.split("=", 1)]
     named = [value for flag, value in pairwise(words) if flag in OUTPUTS]
-    return ["" if value == "." else value for value in named]
+    return ["" if value == "." else value.partition("/")[0] or value for value in named]
 
 
 def _changed(rng: Random, arguments: list[str], flags: dict[str, Values]) -> list[str]:
