@@ -69,7 +69,7 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
             f"{kind}:{seed} has changed the stock, so that later cases mean nothing: {case.what}"
         )
     shutil.rmtree(folder, ignore_errors=True)
-    count = {0: "accepted", 2: "refused"}.get(outcome.status, "other")
+    count = {0: "accepted", 2: "refused", 130: "interrupted"}.get(outcome.status, "other")
     return Result(
         campaign="fuzz",
         kind=kind,

@@ -13,7 +13,7 @@ HUGE: Values = (
     *("1e400",),
 )
 WORDS: Values = (
-    *("", "x", "-", "--", "..", "\udcff", "a" * 5000, "[red]", "é", "a\nb", "nan", "None", "1", "all"),
+    *("", "x", "-", "--", "..", "\udcff", "a" * 300, "[red]", "é", "a\nb", "nan", "None", "1", "all"),
     *("cls+", "+"),
 )
 PATHS: Values = (
