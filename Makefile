@@ -11,7 +11,7 @@ PYTEST  := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(W
 
 OLDEST := .venv-oldest
 
-.PHONY: help setup demo test test-fast test-oldest bench lint types pytest clean
+.PHONY: help setup demo test test-fast test-oldest campaign bench lint types pytest clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,13 +41,16 @@ test-oldest:  ## the library's own tests on the lowest torch that we declare (do
 	    tests/test_network.py tests/test_task.py tests/adaptation tests/conditioning tests/metagradient tests/rules \
 	    tests/backbones tests/test_meta_learner.py
 
+campaign: $(READY)  ## 10,000 hostile inputs and 1,000 kills; the counts by kind, and 1 on any violation (an hour or two)
+	@OMP_NUM_THREADS=1 PYTHONPATH=. $(BIN)/python -m campaigns all
+
 bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md (most of an hour, idle machine)
 	@$(BIN)/python benchmarks/run.py
 
 lint: $(READY)
-	@$(BIN)/ruff check src tests examples benchmarks
-	@$(BIN)/ruff format --check --quiet src tests examples benchmarks
-	@$(BIN)/codespell src tests examples benchmarks docs *.md
+	@$(BIN)/ruff check src tests examples benchmarks campaigns
+	@$(BIN)/ruff format --check --quiet src tests examples benchmarks campaigns
+	@$(BIN)/codespell src tests examples benchmarks campaigns docs *.md
 	@$(BIN)/lint-imports --no-cache --no-logo
 
 types: $(READY)

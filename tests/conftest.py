@@ -12,6 +12,7 @@ import torch
 from hypothesis import settings
 
 from firststep.utils.registry import Registry
+from warm_cli import WarmCommands
 
 # No deadline: the cores are shared with other test processes, and a slow moment is not a failure.
 settings.register_profile("firststep", deadline=None, derandomize=True, max_examples=30)
@@ -43,3 +44,11 @@ def _registries() -> list[Registry[object]]:
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "firststep"]
     found = [value for module in modules for value in vars(module).values() if isinstance(value, Registry)]
     return list({id(registry): registry for registry in found}.values())
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmCommands]:
+    """``warm.run([...])`` is a command line of firststep in a process of its own, without its imports."""
+    commands = WarmCommands()
+    yield commands
+    commands.close()

@@ -4,83 +4,31 @@
 conditioning loss and the condition number are plain functions for training loops of your own, and
 :mod:`firststep.functional` has the layer beneath, in which parameters are dicts of tensors. Importing this
 needs torch, numpy and safetensors; data, training and the command line live in submodules.
+
+Names are loaded when they are first used, so that ``firststep --help`` does not wait for torch, and Ctrl-C is
+understood from the first moment on.
 """
 
-from firststep import functional
-from firststep.allocator import keep_freed_memory
-from firststep.backbones import BACKBONES, Backbone, build_backbone, warp
-from firststep.conditioning import (
-    classifier_gram,
-    condition_number,
-    conditioning_loss,
-    cross_entropy_residuals,
-    eigenvalues,
-    jacobian_gram,
-    log_condition_number,
-    log_eigenvalue_variance,
-    numerical_rank,
-    residuals,
-)
-from firststep.errors import FirststepError
-from firststep.meta_learner import MetaLearner
-from firststep.metagradient import CONDITIONING_LOSSES, Conditioning
-from firststep.methods import METHODS, Method, build_method
-from firststep.rules import (
-    Rule,
-    anil,
-    annealed_query_weights,
-    boil,
-    fomaml,
-    gap,
-    gauss_newton,
-    maml,
-    maml_plus_plus,
-    meta_curvature,
-    meta_sgd,
-    modgrad,
-    warp_maml,
-)
-from firststep.task import Task
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BACKBONES",
-    "CONDITIONING_LOSSES",
-    "METHODS",
-    "Backbone",
-    "Conditioning",
-    "FirststepError",
-    "MetaLearner",
-    "Method",
-    "Rule",
-    "Task",
-    "__version__",
-    "anil",
-    "annealed_query_weights",
-    "boil",
-    "build_backbone",
-    "build_method",
-    "classifier_gram",
-    "condition_number",
-    "conditioning_loss",
-    "cross_entropy_residuals",
-    "eigenvalues",
-    "fomaml",
-    "functional",
-    "gap",
-    "gauss_newton",
-    "jacobian_gram",
-    "keep_freed_memory",
-    "log_condition_number",
-    "log_eigenvalue_variance",
-    "maml",
-    "maml_plus_plus",
-    "meta_curvature",
-    "meta_sgd",
-    "modgrad",
-    "numerical_rank",
-    "residuals",
-    "warp",
-    "warp_maml",
-]
+if TYPE_CHECKING:
+    from firststep.public import *  # noqa: F403
+    from firststep.public import __all__ as __all__
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_") and name != "__all__":  # what Python itself asks for while it imports
+            raise AttributeError(f"module 'firststep' has no attribute {name!r}")
+        import importlib
+
+        try:
+            value = getattr(importlib.import_module("firststep.public"), name)
+        except AttributeError:
+            raise AttributeError(f"module 'firststep' has no attribute {name!r}") from None
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

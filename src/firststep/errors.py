@@ -14,6 +14,15 @@ class FirststepError(Exception):
     """
 
 
+def reason(error: BaseException, longest: int = 300) -> str:
+    """The type and the first line of somebody else's error; torch adds its stack to some."""
+    try:
+        text = str(error)
+    except Exception:  # its own, in saying what it is
+        text = ""
+    return ": ".join([type(error).__name__, *text.splitlines()[:1]])[:longest]
+
+
 def unknown(kind: str, name: str, choices: Iterable[str]) -> FirststepError:
     """The error for a name that is not among the choices: the nearest one, or all."""
     known = list(choices)

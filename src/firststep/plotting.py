@@ -17,6 +17,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from firststep.errors import FirststepError
 from firststep.utils.files import replacing
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -63,6 +64,7 @@ RC: dict[Any, Any] = {
 }
 """Matplotlib settings of every figure: light frames and grids that leave the eye to the data."""
 RESOLUTION = 200
+FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 
 
 def line_style(name: str, others: Sequence[str] = (), hollow: bool = False) -> dict[str, Any]:
@@ -124,7 +126,9 @@ def save_figure(figure: Figure, path: Path, about: str = "") -> None:
 
     ``about`` is kept inside the file, as its description.
     """
-    kind = path.suffix.lstrip(".") or "png"
+    if path.suffix.lower() not in FIGURE_ENDINGS:
+        raise FirststepError(f"cannot draw {path}: its name must end in {' or '.join(FIGURE_ENDINGS)}")
+    kind = path.suffix.lower().lstrip(".")
     undated: dict[str, dict[str, str | None]] = {
         "png": {"Software": None},
         "svg": {"Date": None},

@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from safetensors.torch import load_file
 from firststep.cli import COMMANDS, main
 from firststep.training import RECIPES
 from runs import TINY_FLAGS, tiny_run, width
+from warm_cli import WarmCommands
 
 Captured = pytest.CaptureFixture[str]
 
@@ -56,12 +55,9 @@ def test_help_reads_well_and_exits_with_0(command: str | None, capsys: Captured)
         assert "--gamma" in shown
 
 
-@pytest.mark.slow
-def test_train_evaluate_compare_from_the_real_command_line(tmp_path: Path) -> None:
+def test_train_evaluate_compare_from_the_real_command_line(warm: WarmCommands, tmp_path: Path) -> None:
     def firststep(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "firststep", *arguments], cwd=tmp_path, capture_output=True, text=True
-        )
+        done = warm.run(arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -179,7 +175,7 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
         (["adapt", "RUN", "--support", "five", "--query", "nowhere"], "nowhere does not exist"),
         (["adapt", "RUN", "--support", "five", "--steps", "many"], "--steps takes a number or auto"),
         (["diagnose", "nothing:here"], "cannot import 'nothing:here'"),
-        (["diagnose", "RUN", "--classifier", "fc"], "--classifier and --image-size are for modules"),
+        (["diagnose", "RUN", "--classifier", "fc"], "--classifier, --image-size, --rate are for modules"),
         (["diagnose", "RUN", "--tasks", "0"], "--tasks must be at least 1"),
     ],
 )
@@ -209,9 +205,7 @@ def test_bad_input_gets_one_line_and_exit_code_2(
         assert len(errors.strip().splitlines()) == 1, errors
 
 
-def test_debug_shows_where_an_error_came_from() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "firststep", "train", "glyfs", "--debug"], capture_output=True, text=True
-    )
+def test_debug_shows_where_an_error_came_from(warm: WarmCommands) -> None:
+    done = warm.run(["train", "glyfs", "--debug"])
     assert done.returncode != 0
     assert "Traceback" in done.stderr

@@ -171,11 +171,11 @@ def test_zero_is_not_as_trained(run: Run, flags: list[str], capsys: Captured) ->
 @pytest.mark.parametrize(
     ("field", "value", "line"),
     [
-        ("steps", 2.5, "--steps must be int, not 2.5"),
-        ("queries", True, "--queries must be int, not True"),
-        ("rate", "fast", "--rate must be float or nothing, not 'fast'"),
-        ("compile", 1, "--compile must be bool, not 1"),
-        ("seed", None, "--seed must be int, not None"),
+        ("steps", 2.5, "run.json: config.steps: expected int, got float"),
+        ("queries", True, "run.json: config.queries: expected int, got bool"),
+        ("rate", "fast", "run.json: config.rate: expected float | null, got str"),
+        ("compile", 1, "run.json: config.compile: expected bool, got int"),
+        ("seed", None, "run.json: config.seed: expected int, got null"),
     ],
 )
 def test_a_record_with_a_wrong_type_is_refused(

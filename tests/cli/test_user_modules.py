@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from firststep.cli import main
 from firststep.utils.user_modules import VARIABLE, import_user_modules
 from runs import TINY_FLAGS
+from warm_cli import WarmCommands
 
 OWN_METHOD = """
 from firststep import METHODS, Method, maml
@@ -21,31 +23,33 @@ METHODS.register("half-maml", lambda rate, steps: Method(rule=maml(rate=0.005)))
 """
 
 
-def firststep(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    (folder / "half_maml.py").write_text(OWN_METHOD)
-    return subprocess.run(
-        [sys.executable, "-m", "firststep", *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
+Firststep = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_a_method_from_the_working_folder_is_trained(tmp_path: Path) -> None:
+@pytest.fixture
+def firststep(warm: WarmCommands, tmp_path: Path) -> Firststep:
+    (tmp_path / "half_maml.py").write_text(OWN_METHOD)
+
+    def firststep(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return warm.run(arguments, cwd=tmp_path, env={**os.environ, **environment})
+
+    return firststep
+
+
+def test_a_method_from_the_working_folder_is_trained(firststep: Firststep, tmp_path: Path) -> None:
     flags = ["train", "demo", *TINY_FLAGS, "--method", "half-maml", "--out", "run"]
-    done = firststep(tmp_path, "--import", "half_maml", *flags)
+    done = firststep("--import", "half_maml", *flags)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "run" / "run.json").read_text())["config"]["method"] == "half-maml"
-    unknown = firststep(tmp_path, *flags)
+    unknown = firststep(*flags)
     assert unknown.returncode == 2
     assert "half-maml" in unknown.stderr
 
 
 @pytest.mark.slow
-def test_worker_processes_know_it_too(tmp_path: Path) -> None:
+def test_worker_processes_know_it_too(firststep: Firststep, tmp_path: Path) -> None:
     flags = ["train", "demo", *TINY_FLAGS, "--sweep", "method=maml,half-maml", "--out", "runs"]
-    done = firststep(tmp_path, *flags, FIRSTSTEP_IMPORT="half_maml")
+    done = firststep(*flags, FIRSTSTEP_IMPORT="half_maml")
     assert done.returncode == 0, done.stdout + done.stderr
     methods = {json.loads(p.read_text())["config"]["method"] for p in tmp_path.glob("runs/**/run.json")}
     assert methods == {"maml", "half-maml"}
@@ -76,9 +80,12 @@ def test_names_are_gathered_from_all_flags_and_the_environment(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--import", "nowhere_at_all", "parameters"], "--import nowhere_at_all: there is no such module in"),
-        (["--import", "failing", "parameters"], "--import failing: ZeroDivisionError: division by zero"),
-        (["--import", "lacking", "parameters"], "--import lacking: No module named 'not_installed'"),
+        (
+            ["--import", "nowhere_at_all", "parameters"],
+            "cannot import nowhere_at_all: there is no such module",
+        ),
+        (["--import", "failing", "parameters"], "cannot import failing: ZeroDivisionError: division by zero"),
+        (["--import", "lacking", "parameters"], "cannot import lacking: No module named 'not_installed'"),
         (["--import", "failing.py", "parameters"], "name the module as an import statement does"),
         (["--import"], "--import takes the name of a module"),
     ],

@@ -136,6 +136,6 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     assert b"is not an image" in refused.stderr
     shown = subprocess.run([*run, "--skip-broken"], capture_output=True, timeout=60)
     assert shown.returncode == 0, shown.stderr
-    assert rb"\udcff.txt" in shown.stdout
+    assert b"\xff.txt" in shown.stdout  # as it is
     again = open_dataset("folder", tmp_path, skip_broken=True)
     assert again.split("train").classes == ["ant", odd]

@@ -43,27 +43,25 @@ def test_a_users_own_parts_are_trained_tested_and_compared(
 
     # The metric is in the logs, without a line of code about it elsewhere.
     logged = json.loads(Path("run/metrics.jsonl").read_text().splitlines()[-1])
-    assert len(logged["validation_support_loss"]) == len(logged["train_support_loss"]) == 3
-    assert all(loss > 0 for loss in logged["validation_support_loss"])
+    assert len(logged["validation_confidence"]) == len(logged["train_confidence"]) == 3
+    assert all(loss > 0 for loss in logged["validation_confidence"])
     board = EventAccumulator("run/tensorboard").Reload()
-    assert "validation_support_loss/2" in board.Tags()["scalars"]
+    assert "validation_confidence/2" in board.Tags()["scalars"]
 
     # In a test's table and files, and in a comparison.
     capsys.readouterr()
     assert main(["evaluate", "run", "--episodes", "3", "--steps", "0", "2"]) == 0
-    assert "support loss" in capsys.readouterr().out
+    assert "confidence" in capsys.readouterr().out
     (stored,) = Path("run/evaluations").glob("*.json")
-    assert (
-        stored.with_suffix(".csv")
-        .read_text()
-        .startswith("step,accuracy,ci95,condition_number,rank,support_loss")
-    )
+    header = stored.with_suffix(".csv").read_text().splitlines()[0]
+    assert header.startswith("step,accuracy,ci95,condition_number,rank,")
+    assert header.endswith(",confidence,confidence_ci95")
     assert main(["compare", "run", "--episodes", "3", "--steps", "0", "2", "--out", "comparison"]) == 0
-    assert "support_loss" in Path("comparison/comparison.csv").read_text()
+    assert "confidence" in Path("comparison/comparison.csv").read_text()
 
     # Somebody without the module still reads the stored numbers as they were.
     before = load_evaluation(stored)
-    METRICS.unregister("support_loss")
+    METRICS.unregister("confidence")
     after = load_evaluation(stored)
     assert after.rows() == before.rows()
     assert "support loss" in metrics_table(after).columns

@@ -56,9 +56,10 @@ def test_evaluation_is_repeatable_and_reads_back(trained: TrainedModel, tmp_path
     back = load_evaluation(as_json)
     assert back.settings == first.settings
     assert [row["step"] for row in back.rows()] == [0, 2, 5, "auto"]
-    np.testing.assert_allclose(back.measurement.accuracy, first.measurement.accuracy, atol=1e-6)
+    np.testing.assert_array_equal(back.measurement.accuracy, first.measurement.accuracy)
     assert back.auto_steps is not None
-    assert as_csv.read_text().splitlines()[0] == "step,accuracy,ci95,condition_number,rank"
+    columns = "step,accuracy,ci95,condition_number,rank,support_loss,largest_share,class_offset"
+    assert as_csv.read_text().splitlines()[0] == columns
     assert len(as_csv.read_text().splitlines()) == 5  # header, three steps, auto
 
 

@@ -78,7 +78,7 @@ def check_team() -> None:
         assert team.device(lambda: cpu) == cpu
         nccl = ProcessGroupTeam(local_rank=me, local_size=size, backend="nccl")
         refused(
-            lambda: nccl.device(lambda: cpu), "--backend nccl exchanges between GPUs, but the device is cpu"
+            lambda: nccl.device(lambda: cpu), "`backend=nccl` exchanges between GPUs, but the device is cpu"
         )
         mixed = torch.device("meta" if me else "cpu")
         refused(lambda: team.device(lambda: mixed), "rank 1 would work on meta and rank 0 on cpu")

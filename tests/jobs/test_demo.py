@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from firststep.cli.demo import LAST_FILE, is_cut_demo
+from firststep.training import recipe, train
 from firststep.training.checkpoint import saved_update
 from firststep.utils import available_cores
 from living import all_gone, workers_of
@@ -44,7 +47,23 @@ def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path:
     assert "Traceback" not in errors
     if death == signal.SIGINT:
         assert process.returncode == 130
-        assert "firststep: stopped; go on with a run" in errors
+        assert f"firststep: stopped and saved in {out}; the same command goes on" in errors
     for run in training:
         # Before the first validation: this checkpoint was made because the worker was asked to stop.
         assert saved_update(run / "checkpoints" / "last.safetensors") > 0
+
+
+def test_only_a_demo_of_the_same_settings_that_was_cut_goes_on(tmp_path: Path) -> None:
+    """That it does is tried by the campaign of kills."""
+    config = replace(recipe("demo"), updates=1, validation_episodes=2, threads=1)
+    assert not is_cut_demo(tmp_path / "absent", config)
+    assert is_cut_demo(tmp_path, config)  # it had not begun
+    train(replace(config, conditioning="none"), tmp_path / "maml")
+    assert is_cut_demo(tmp_path, config)
+    assert not is_cut_demo(tmp_path, replace(config, updates=2))
+    (tmp_path / "letter.txt").write_text("somebody's")
+    assert not is_cut_demo(tmp_path, config)
+    (tmp_path / "letter.txt").unlink()
+    (tmp_path / LAST_FILE).parent.mkdir()
+    (tmp_path / LAST_FILE).write_text("finished")
+    assert not is_cut_demo(tmp_path, config)

@@ -53,7 +53,7 @@ def test_names_and_folders_must_differ(tmp_path: Path) -> None:
         run_jobs([job, replace(job, folder=tmp_path / "b")])
     with pytest.raises(FirststepError, match="two jobs have the folder"):
         run_jobs([job, replace(job, name="b")])
-    with pytest.raises(FirststepError, match="--at-once must be at least 1"):
+    with pytest.raises(FirststepError, match="`at_once` must be at least 1"):
         LocalExecutor(at_once=0)
 
 

@@ -77,7 +77,7 @@ def test_it_grows_with_what_there_is_to_save() -> None:
     )
     assert estimate_resources(replace(base, device="cuda")).gpus == 1
     assert estimate_resources(base, gpu=True).gpus == 1
-    with pytest.raises(FirststepError, match="--device gpu is not a device"):
+    with pytest.raises(FirststepError, match="`device=gpu` is not a device"):
         estimate_resources(replace(base, device="gpu"))
 
 

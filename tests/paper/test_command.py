@@ -176,7 +176,7 @@ def test_killed_in_the_middle_and_run_again_goes_on(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "firststep", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    done, begun = "*-5shot-*/evaluations/*.csv", "*-1shot-*/checkpoints/last.safetensors"
+    done, begun = "*-5shot-*/evaluations/*.json", "*-1shot-*/checkpoints/last.safetensors"
     deadline = time.monotonic() + 120
     while not (list(runs.glob(done)) and list(runs.glob(begun))):
         assert process.poll() is None

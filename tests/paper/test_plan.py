@@ -103,12 +103,12 @@ def test_folders_of_results_are_readable() -> None:
     # An experiment on one dataset is named by the one it used.
     assert ExperimentSettings(wider, places, name="wide").folder(table2) == Path("table2/cifar-fs-wide")
     assert ExperimentSettings(Scale("paper"), {}).folder(table2) == Path("table2/paper")
-    with pytest.raises(FirststepError, match="--name a/b"):
+    with pytest.raises(FirststepError, match="`name=a/b`"):
         ExperimentSettings(wider, GLYPHS, name="a/b")
     every_change = Changes(
         **{field.name: 123456789 for field in dataclasses.fields(Changes)}  # type: ignore[arg-type]
     )
-    with pytest.raises(FirststepError, match="give a short one with --name"):
+    with pytest.raises(FirststepError, match="give a short one with `name`"):
         ExperimentSettings(Scale("laptop", every_change), GLYPHS)
     assert ExperimentSettings(Scale("laptop", every_change), GLYPHS, name="all").folder(table2)
 
@@ -134,15 +134,15 @@ def test_datasets_that_are_compared_are_never_swapped() -> None:
 
 
 def test_what_is_asked_for_in_vain_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FirststepError, match="table2 is about cub: give --data cub=PATH"):
+    with pytest.raises(FirststepError, match="table2 is about cub: give `data` cub=PATH"):
         plan([EXPERIMENTS["table2"]()], ExperimentSettings(Scale("paper"), {}), tmp_path)
-    with pytest.raises(FirststepError, match="--only resnet: no row or run"):
+    with pytest.raises(FirststepError, match="`only` resnet: no row or run"):
         plan([EXPERIMENTS["table2"]()], ExperimentSettings(Scale("smoke"), GLYPHS), tmp_path, ["resnet"])
     with pytest.raises(ValueError, match="did you mean table2"):
         EXPERIMENTS["tabel2"]()
     with pytest.raises(FirststepError, match="did you mean cifar-fs"):
         parse_data(("cifar=x",), "laptop")
-    with pytest.raises(FirststepError, match="--data cub=PATH says where"):
+    with pytest.raises(FirststepError, match="`data` cub=PATH says where"):
         parse_data(("cub",), "laptop")
     with pytest.raises(FirststepError, match="takes no path"):
         parse_data(("glyphs=x",), "laptop")

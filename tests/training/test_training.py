@@ -27,8 +27,8 @@ from firststep.training import (
     open_run,
     train,
 )
-from firststep.training import checkpoint as checkpoint_module
 from runs import TINY, TINY_FLAGS, tiny_run
+from warm_cli import WarmCommands
 
 
 def same_files(first: Path, second: Path) -> None:
@@ -97,11 +97,11 @@ def test_every_method_trains_resumes_and_ends_bit_identical(method: str, tmp_pat
     same_files(whole.folder, tmp_path / "cut")
 
 
-def test_killed_again_and_again_and_resumed_it_ends_bit_identical(tmp_path: Path) -> None:
+def test_killed_again_and_again_and_resumed_it_ends_bit_identical(warm: WarmCommands, tmp_path: Path) -> None:
     """SIGKILL to a real process at different moments."""
     flags = [*TINY_FLAGS, "--updates", "12", "--validate-every", "3"]
     program = [sys.executable, "-m", "firststep", "train"]
-    subprocess.run([*program, *flags, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    warm.run(["train", *flags, "--out", tmp_path / "whole"]).check_returncode()
     cut = tmp_path / "cut"
     kills = 0
     command = [*program, *flags, "--out", str(cut)]
@@ -117,7 +117,7 @@ def test_killed_again_and_again_and_resumed_it_ends_bit_identical(tmp_path: Path
             time.sleep(0.005)
         process.wait()
         command = [*program, "--resume", str(cut)]
-    subprocess.run(command, check=True, capture_output=True)
+    warm.run(["train", "--resume", cut]).check_returncode()
     assert kills >= 2
     same_files(tmp_path / "whole", cut)
 
@@ -166,17 +166,17 @@ def test_an_existing_run_is_never_overwritten(tmp_path: Path) -> None:
 def test_a_full_disk_during_a_checkpoint_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = checkpoint_module.save_file, []
+    real, calls = Path.write_bytes, []
 
-    def full_after_three(tensors: object, path: Path, metadata: object) -> None:
-        calls.append(1)
+    def full_after_three(path: Path, content: bytes) -> int:
+        calls.append(path) if "safetensors" in path.name else None
         if len(calls) > 3:
-            path.write_bytes(b"half")
+            real(path, content[:100])
             raise OSError(28, "No space left on device")
-        real(tensors, path, metadata)  # type: ignore[arg-type]
+        return real(path, content)
 
     whole = tiny_run(tmp_path / "whole", updates=8)
-    monkeypatch.setattr(checkpoint_module, "save_file", full_after_three)
+    monkeypatch.setattr(Path, "write_bytes", full_after_three)
     with pytest.raises(FirststepError, match=r"cannot write .*No space left on device.*unchanged"):
         tiny_run(tmp_path / "cut", updates=8)
     files = sorted(path.name for path in (tmp_path / "cut" / "checkpoints").iterdir())
@@ -248,15 +248,19 @@ def test_other_data_cannot_resume(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"backbone": "conv5"}, "--backbone conv5 is unknown; choose from conv4"),
-        ({"method": "sgd"}, "--method sgd is unknown"),
-        ({"conditioning": "kappa"}, "--conditioning kappa is unknown"),
-        ({"data": "mnist"}, "--data mnist is unknown"),
-        ({"ways": 1}, "--ways must be at least 2"),
-        ({"updates": 0}, "--updates must be at least 1"),
-        ({"rate": -0.1}, "--rate must be a positive number"),
-        ({"gamma": float("nan")}, "--gamma must be"),
-        ({"compile": True, "engine": "unrolled"}, "--compile works with --engine stepwise only"),
+        ({"backbone": "conv5"}, "`backbone` conv5 is unknown; did you mean conv6"),
+        ({"method": "sgd"}, "`method` sgd is unknown"),
+        ({"conditioning": "kappa"}, "`conditioning` kappa is unknown"),
+        ({"data": "mnist"}, "`data` mnist is unknown"),
+        ({"ways": 1}, "`ways` must be at least 2"),
+        ({"updates": 0}, "`updates` must be at least 1"),
+        ({"rate": -0.1}, "`rate` must be a positive number"),
+        ({"gamma": float("nan")}, "`gamma` must be"),
+        ({"compile": True, "engine": "unrolled"}, "`compile` works with `engine=stepwise` only"),
+        ({"filters": 0}, "`filters` must be at least 1"),
+        ({"filters": -1}, "`filters` must be at least 1"),
+        ({"seed": 2**64}, "`seed` must be at most"),
+        ({"threads": 1_000_000}, "`threads` must be at most 1024"),
         ({"device": "gpu"}, "gpu is not a device"),
         ({"subset": "emb+nonsense"}, "unknown parameter subset 'nonsense'"),
         ({"image_size": 15}, "image_size must be at least 16"),

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from firststep.errors import FirststepError
-from firststep.utils import prepare_file, prepare_folder, remove_leftovers, replacing, write_text
+from firststep.utils import (
+    check_file_writable,
+    check_folder_writable,
+    remove_leftovers,
+    replacing,
+    write_text,
+)
 
 WRITER = """
 import sys
@@ -65,22 +71,23 @@ def test_what_the_living_write_stays(writer: subprocess.Popen[str], tmp_path: Pa
 def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(ZeroDivisionError), replacing(path) as temporary:
-        temporary.write_text("new")
-        raise ZeroDivisionError
+    with pytest.raises(FirststepError), replacing(path) as temporary:
+        temporary.write_text((tmp_path / "absent").read_text())
     assert path.read_text() == "old"
     assert names(tmp_path) == ["a.txt"]
 
 
 def test_outputs_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
-    for attempt in (prepare_folder, prepare_file):
+    for attempt in (check_folder_writable, check_file_writable):
         with pytest.raises(FirststepError, match="cannot write to the folder"):
             attempt(tmp_path / "file" / "below")
     with pytest.raises(FirststepError, match="it is a folder"):
-        prepare_file(tmp_path)
+        check_file_writable(tmp_path)
+    with pytest.raises(FirststepError, match=r"must end in \.png or \.svg"):
+        check_file_writable(tmp_path / "x.txt", ".png", ".svg")
     with pytest.raises(FirststepError, match="cannot write"):
         write_text(tmp_path / "file" / "below", "text")
+    check_file_writable(tmp_path / "new" / "x.png", ".png")
+    assert names(tmp_path) == ["file"]
     assert (tmp_path / "file").read_text() == "kept"
-    prepare_file(tmp_path / "new" / "x.png")
-    assert names(tmp_path) == ["file", "new"]

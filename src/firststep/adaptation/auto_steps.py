@@ -61,6 +61,8 @@ def choose_steps(
             with torch.no_grad():
                 # The whole support set in one batch, so that batch norm sees what it will see in use.
                 logits = model(current, x).logits[held_out]
+                if int(y.min()) < 0 or int(y.max()) >= logits.shape[-1]:
+                    raise ValueError(f"labels must be 0..{logits.shape[-1] - 1}, not {y.unique().tolist()}")
                 total[steps] += F.cross_entropy(logits, y[held_out]).double().cpu() / len(folds)
     if not bool(torch.isfinite(total[0])):
         raise ValueError("the loss of held-out samples is not finite before the first step")

@@ -66,6 +66,10 @@ BACKBONES: Registry[Backbone] = Registry(
 """Add your own with ``BACKBONES.register("name", Backbone(...))``."""
 
 
+LARGEST = 2**16
+"""Number of classes, channels or pixels of a side."""
+
+
 def build_backbone(
     name: str,
     *,
@@ -81,4 +85,9 @@ def build_backbone(
         raise ValueError(f"filters cannot be chosen for {name}: its widths are fixed")
     width = {"filters": DEFAULT_FILTERS if filters is None else filters} if backbone.has_filters else {}
     size = backbone.image_size if image_size is None else image_size
+    # Far beyond what can be computed; torch would fail on some of them with errors of its own.
+    sizes = {"ways": ways, "image_size": size, "channels": channels, "filters": filters}
+    for option, value in sizes.items():
+        if value is not None and not 1 <= value <= LARGEST:
+            raise ValueError(f"{option} must be between 1 and {LARGEST}, not {value}")
     return backbone.build(ways=ways, image_size=size, channels=channels, generator=generator, **width)

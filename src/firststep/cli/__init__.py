@@ -9,9 +9,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import time
 
-from firststep.cli.process import prepare
+from firststep.cli.boundary import interrupts_as_usual, within_boundary
 from firststep.errors import FirststepError, unknown
 from firststep.utils.extras import extra
 from firststep.utils.user_modules import import_user_modules
@@ -34,43 +33,16 @@ COMMANDS: dict[str, str] = {
 SHARED = ("train", "evaluate")
 """Those that the processes of torchrun can share."""
 
-SILENCE = 10.0
-"""Seconds that a process which does not speak waits with a failure, to be ended by torchrun."""
-
 DESCRIPTION = "Few-shot learners that are good from the first gradient step."
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return the exit status: 0 done, 2 bad input or a missing extra, 130 interrupted."""
+    """Run one command; return the exit status: 0 done, 2 bad input or a failure, 130 interrupted."""
     own_process = arguments is None
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in arguments
-    arguments = [argument for argument in arguments if argument != "--debug"]
-    try:
-        status = _run(arguments, own_process)
-    except FirststepError as error:
-        if debug:
-            raise
-        if is_rank0():
-            print(f"firststep: {error}", file=sys.stderr)
-        status = 2
-    except KeyboardInterrupt as interrupt:
-        if is_rank0():
-            print(f"firststep: {interrupt or 'interrupted'}", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader, say `head`, has gone: nothing is wrong. Python must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    if status == 2 and not is_rank0():
-        # torchrun ends all processes as soon as one fails, even before rank 0 has printed why.
-        time.sleep(SILENCE)
-    return status
-
-
-def is_rank0() -> bool:
-    """Of the processes that torchrun started, one tells what all came to know."""
-    return os.environ.get("RANK", "0") == "0"
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    rest = [argument for argument in given if argument != "--debug"]
+    return within_boundary(lambda: _run(rest, own_process), debug=debug, own_process=own_process)
 
 
 def _run(arguments: list[str], own_process: bool) -> int:
@@ -86,28 +58,31 @@ def _run(arguments: list[str], own_process: bool) -> int:
         return 0
     if command not in COMMANDS:
         raise unknown("command", command, COMMANDS)
-    if command not in SHARED and "TORCHELASTIC_RUN_ID" in os.environ and os.environ["WORLD_SIZE"] != "1":
+    if (
+        command not in SHARED
+        and "TORCHELASTIC_RUN_ID" in os.environ
+        and os.environ.get("WORLD_SIZE", "1") != "1"
+    ):
         raise FirststepError(
             f"firststep {command} runs in one process: start it without torchrun, which is for "
             f"{' and '.join(SHARED)}"
         )
 
     with extra("cli", "the command line"):
-        import tyro
+        from firststep.cli.arguments import call
 
         if own_process:
+            from firststep.cli.process import prepare
+
             prepare()
         import_user_modules(modules)
         module = importlib.import_module(f"firststep.cli.{command}")
-    try:
-        if hasattr(module, "main"):  # a command that reads its arguments in its own way
-            module.main(rest)
-        else:
-            tyro.cli(
-                getattr(module, command), prog=f"firststep {command}", args=rest, console_outputs=is_rank0()
-            )
-    except SystemExit as exit_:  # tyro's way of saying that help was shown (0) or arguments are wrong (2)
-        return exit_.code if isinstance(exit_.code, int) else 2
+    if own_process:
+        interrupts_as_usual()
+    if hasattr(module, "main"):  # a command that reads its arguments in its own way
+        module.main(rest)
+    else:
+        call(getattr(module, command), f"firststep {command}", rest)
     return 0
 
 

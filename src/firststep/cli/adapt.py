@@ -14,7 +14,7 @@ from firststep.cli.terminal import console, render
 from firststep.errors import FirststepError
 from firststep.evaluation import AdaptedModel, adapt_to_images, image_files, load_images, load_support
 from firststep.training import load_trained
-from firststep.utils import Table
+from firststep.utils import Table, check_folder_writable
 
 
 def adapt(
@@ -25,7 +25,7 @@ def adapt(
     query: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None,
     steps: Annotated[str, tyro.conf.arg(metavar="N|auto")] = "auto",
     rate_multiplier: float = 1.0,
-    transductive: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    transductive: bool = False,
     format: Literal["table", "csv", "json"] = "table",
     which: Literal["best", "last"] = "best",
     device: str | None = None,
@@ -50,6 +50,7 @@ def adapt(
         out: Folder for the adapted weights.
     """
     number = None if steps == "auto" else _number(steps)
+    check_folder_writable(out)
     trained = load_trained(run, which=which, device=device)
     files = image_files(query) if query is not None else []
     images = load_images(files, trained.preprocessing, trained.meta.device) if files else None

@@ -24,7 +24,7 @@ from firststep.evaluation import (
 )
 from firststep.plotting import save_figure
 from firststep.training import BUILTIN, Run, open_run
-from firststep.utils import write_text
+from firststep.utils import check_folder_writable, make_folder, write_text
 
 
 def compare(
@@ -49,6 +49,9 @@ def compare(
     if not runs:
         raise FirststepError("compare needs at least one run")
     opened = [open_run(run) for run in runs]
+    for run in opened:  # read before hours of testing
+        run.metrics()
+    check_folder_writable(out)
     evaluations = [_evaluation(name, run, steps, episodes) for name, run in zip(runs, opened, strict=True)]
     write_comparison(evaluations, opened, out)
     print_wide(steps_table(evaluations))
@@ -61,7 +64,7 @@ def _evaluation(name: str, run: Run, steps: tuple[int, ...], episodes: int) -> E
     wanted = {
         **usual_settings(run.config),
         "episodes": episodes,
-        "data_fingerprint": run.record["data_fingerprint"],
+        "data_fingerprint": run.record.data_fingerprint,
     }
     stored = folder / f"{file_name(wanted, run.config, 'best')}.json"
     if stored.is_file() and run.checkpoint_path("best").is_file():
@@ -74,10 +77,7 @@ def _evaluation(name: str, run: Run, steps: tuple[int, ...], episodes: int) -> E
 
 
 def write_comparison(evaluations: list[Evaluation], runs: list[Run], out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FirststepError(f"cannot make the folder {out}: {error.strerror}") from None
+    make_folder(out)
     metrics = [run.metrics() for run in runs]
     write_text(out / "comparison.csv", comparison_frame(evaluations).to_csv(index=False, lineterminator="\n"))
     write_text(out / "comparison.md", comparison_table(evaluations).to_markdown())

@@ -19,10 +19,10 @@ def data(
     size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None,
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     channels: Annotated[Literal[1, 3] | None, tyro.conf.arg(metavar="1|3")] = None,
-    rotations: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-    download: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-    skip_broken: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-    partial: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    rotations: bool = False,
+    download: bool = False,
+    skip_broken: bool = False,
+    partial: bool = False,
     cache: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
     sheet: Annotated[Path | None, tyro.conf.arg(metavar="FILE.png")] = None,
     classes_sheet: Annotated[Path | None, tyro.conf.arg(metavar="FILE.png")] = None,
@@ -93,11 +93,11 @@ def data(
 def _prepare(sheet: Path | None, classes_sheet: Path | None) -> None:
     """Sheets are drawn last: that they can be written is known before a cache is built for hours."""
     from firststep.data import require_png
-    from firststep.utils import prepare_file
+    from firststep.utils import check_file_writable
 
     for path in (sheet, classes_sheet):
         if path is not None:
             require_png(path)
-            prepare_file(path)
+            check_file_writable(path)
     if sheet is not None and classes_sheet is not None and sheet.resolve() == classes_sheet.resolve():
         raise FirststepError(f"the two sheets need two files, not {sheet} for both")

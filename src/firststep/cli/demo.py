@@ -19,8 +19,10 @@ from firststep.errors import FirststepError
 from firststep.evaluation import Evaluation, paired_differences, steps_table
 from firststep.jobs import Job, JobEvent, run_jobs
 from firststep.training import Interrupted, Run, TrainConfig, open_data, open_run, recipe
-from firststep.utils import available_cores
+from firststep.utils import available_cores, check_folder_writable
 
+LAST_FILE = Path("shipped") / "comparison.html"
+FILES = {"maml", "conditioned", "shipped", *(f"comparison.{kind}" for kind in ("csv", "md", "png", "html"))}
 TWINS = ("builtin:glyphs-maml", "builtin:glyphs")
 
 
@@ -35,19 +37,26 @@ def demo(
     Then test the two models that come with firststep, which the recipe `glyphs` trained for longer.
 
     Args:
-        out: Folder for the runs, tables and images, which must be new; demo, demo-2, ... if left out.
+        out: Folder for the runs, tables and images; demo, demo-2, ... if left out. A demo of the same
+            settings that was cut there goes on.
         updates: Meta-updates of each run; the recipe's if left out.
         episodes: Test episodes.
     """
-    if out is None:
-        names = (Path("demo" if number == 1 else f"demo-{number}") for number in count(1))
-        out = next(path for path in names if not path.exists())
-    elif out.exists():
-        raise FirststepError(f"{out} exists already; remove it or choose another with --out")
-    screen = console()
     config = replace(recipe("demo"), threads=max(1, available_cores() // 2))  # two runs side by side
     if updates is not None:
         config = replace(config, updates=updates)
+    if out is None:
+        names = (Path("demo" if number == 1 else f"demo-{number}") for number in count(1))
+        out = next(path for path in names if not path.exists() or is_cut_demo(path, config))
+    elif out.exists() and not is_cut_demo(out, config):
+        raise FirststepError(
+            f"{out} exists already and is no demo of these settings that was cut; remove it, or choose "
+            "another with `out`"
+        )
+    check_folder_writable(out)
+    screen = console()
+    if out.exists():
+        screen.print(f"going on with the demo in {out}")
     with progress_bar() as progress:
         open_data(config, progress)
     screen.print(
@@ -73,12 +82,31 @@ def demo(
     screen.print(f"the shipped models: {out}/shipped/comparison.html, {out}/shipped/comparison.png")
 
 
-def train_pair(config: TrainConfig, out: Path) -> list[Run]:
-    """Train with and without conditioning at the same time, in a process each."""
-    jobs = [
+def jobs_of(config: TrainConfig, out: Path) -> list[Job]:
+    """The pair of trainings."""
+    return [
         Job(name="maml", config=replace(config, conditioning="none"), folder=out / "maml"),
         Job(name="conditioned", config=config, folder=out / "conditioned"),
     ]
+
+
+def is_cut_demo(out: Path, config: TrainConfig) -> bool:
+    """Whether a folder holds a demo of this configuration that has not come to its end."""
+    if (out / LAST_FILE).exists() or not out.is_dir():
+        return False
+    if {path.name for path in out.iterdir()} - FILES:
+        return False
+    try:
+        for job in jobs_of(config, out):
+            job.is_trained()  # refuses other settings
+    except FirststepError:
+        return False
+    return True
+
+
+def train_pair(config: TrainConfig, out: Path) -> list[Run]:
+    """Train with and without conditioning at the same time, in a process each."""
+    jobs = jobs_of(config, out)
     with training_view([job.name for job in jobs], config.meta_batch) as show:
 
         def on_event(event: JobEvent) -> None:
@@ -90,9 +118,7 @@ def train_pair(config: TrainConfig, out: Path) -> list[Run]:
         try:
             failed = run_jobs(jobs, on_event=on_event)
         except Interrupted:
-            raise Interrupted(
-                f"stopped; go on with a run in {out} with: firststep train --resume {jobs[-1].folder}"
-            ) from None
+            raise Interrupted(f"stopped and saved in {out}; the same command goes on") from None
     if failed:
         raise FirststepError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
     return [job.run for job in jobs]

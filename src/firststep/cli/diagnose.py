@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import tyro
-from torch import nn
 
 from firststep.cli.progress import progress_bar
 from firststep.cli.terminal import console, print_wide
+from firststep.cli.user_network import check_forward, import_network
 from firststep.data import Dataset, Episodes, open_dataset
 from firststep.errors import FirststepError
-from firststep.evaluation import SUBSETS, TEST_SEED, spectrum_figure, to_task
+from firststep.evaluation import SUBSETS, TEST_SEED, measure_first_step, spectrum_figure, to_task
 from firststep.evaluation import diagnose as measure
-from firststep.network import FunctionalModule
-from firststep.plotting import save_figure
-from firststep.training import data_for, load_trained
-from firststep.utils import Table
+from firststep.meta_learner import MetaLearner
+from firststep.plotting import FIGURE_ENDINGS, save_figure
+from firststep.rules import maml
+from firststep.training import TrainConfig, data_for, load_trained
+from firststep.utils import Table, check_file_writable, make_folder
 
 DEFAULT_WAYS = 5
+DEFAULT_RATE = 0.01
+MOST_QUERIES = 10
+"""Of each class, on which the first step is tested."""
 
 
 def diagnose(
@@ -38,9 +40,10 @@ def diagnose(
     shots: int = 5,
     tasks: int = 20,
     split: str = "test",
+    rate: float | None = None,
     plot: Annotated[Path, tyro.conf.arg(metavar="FILE.png")] = Path("spectrum.png"),
 ) -> None:
-    """Eigenvalue spectrum and condition number on test tasks, for each parameter subset.
+    """Eigenvalue spectrum and condition number on test tasks, and what is wrong with the first step.
 
     Args:
         model: Folder of a run, builtin:glyphs, or your own module as package.module:NAME, where NAME is an
@@ -55,34 +58,41 @@ def diagnose(
         shots: Support images of each class.
         tasks: How many tasks.
         split: train, val or test.
+        rate: For a module: inner learning rate of the step that is tried; 0.01 if left out.
         plot: Where the figure of the spectrum goes (.png, .svg or .pdf).
     """
     if tasks < 1:
-        raise FirststepError(f"--tasks must be at least 1, not {tasks}")
+        raise FirststepError(f"`tasks` must be at least 1, not {tasks}")
+    if not subsets:
+        raise FirststepError(f"`subsets` needs at least one of {', '.join(SUBSETS)}")
+    check_file_writable(plot, *FIGURE_ENDINGS)
     with progress_bar() as progress:
         if ":" in model and not model.startswith("builtin:"):
+            module = import_network(model)
             dataset: Dataset = open_dataset(
                 data or "glyphs", data_path, image_size=image_size, progress=progress
             )
+            rate = DEFAULT_RATE if rate is None else rate
             try:
-                network = FunctionalModule(import_module(model), classifier)
+                meta = MetaLearner(module, maml(rate), classifier=classifier)
             except ValueError as error:
-                raise FirststepError(f"{error}; name it with --classifier") from None
+                raise FirststepError(f"{error}; name it with `classifier`") from None
         else:
-            if classifier is not None or image_size is not None:
-                raise FirststepError("--classifier and --image-size are for modules: a run knows its own")
+            if classifier is not None or image_size is not None or rate is not None:
+                raise FirststepError("`classifier`, `image_size`, `rate` are for modules: a run has its own")
             trained = load_trained(model, device="cpu")
             ways = trained.meta.num_classes if ways is None else ways
             try:
-                network = trained.meta.for_classes(ways).functional
+                meta = trained.meta.for_classes(ways)
             except ValueError as error:
-                raise FirststepError(f"--ways {ways}: {error}") from None
-            if network.head != "per-class" and subsets == SUBSETS:
+                raise FirststepError(f"`ways={ways}`: {error}") from None
+            rate = _rate(trained.config)
+            if meta.functional.head != "per-class" and subsets == SUBSETS:
                 subsets = ("cls", "all")  # the others have no gradient before the first step
             dataset = data_for(trained, data, data_path, progress)
-        episodes = Episodes(
-            dataset.split(split), ways=ways or DEFAULT_WAYS, shots=shots, queries=1, seed=TEST_SEED
-        )
+        network = meta.functional
+        images = dataset.split(split)
+        episodes = Episodes(images, ways=ways or DEFAULT_WAYS, shots=shots, queries=1, seed=TEST_SEED)
         done = 0
 
         def tick() -> None:
@@ -91,9 +101,13 @@ def diagnose(
             progress("measuring", done, tasks)
 
         cpu = torch.device("cpu")
+        check_forward(network, torch.from_numpy(episodes[0].support_x), model)
         chosen = (to_task(episodes[i], cpu) for i in range(tasks))
         try:
             spectra = measure(network, chosen, subsets, tick)
+            queries = min(MOST_QUERIES, min(images.counts) - shots)
+            stepping = Episodes(images, ways=episodes.ways, shots=shots, queries=queries, seed=TEST_SEED)
+            step = measure_first_step(meta, (to_task(stepping[i], cpu) for i in range(tasks)), rate)
         except (RuntimeError, ValueError) as error:
             raise FirststepError(f"{model} cannot take these images: {error}") from error
     table = Table(["subset", "condition number", "conditioning loss", "rank", "of"])
@@ -105,26 +119,25 @@ def diagnose(
             f"{s.rank:.1f}",
             str(s.eigenvalues.shape[1]),
         )
+    make_folder(plot.parent)
     save_figure(spectrum_figure(spectra), plot)
     screen = console()
     screen.print(
         f"{model} on {dataset.name} {split}, {episodes.ways}-way {shots}-shot, {tasks} tasks", markup=False
     )
     print_wide(table)
+    screen.print(
+        f"first step: support loss {step.support_loss[0]:.2f} to {step.support_loss[1]:.2f}, accuracy "
+        f"{100 * step.accuracy[0]:.1f} to {100 * step.accuracy[1]:.1f} %, largest class "
+        f"{100 * step.largest_share[0]:.0f} to {100 * step.largest_share[1]:.0f} % of the queries"
+    )
+    for cause in step.causes() or ["nothing keeps the first step from being a good one"]:
+        screen.print(cause)
     screen.print(f"written: {plot}")
 
 
-def import_module(where: str) -> nn.Module:
-    """``package.module:NAME``: an ``nn.Module``, or a function without arguments that makes one."""
-    module_name, _, attribute = where.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise FirststepError(f"cannot import {where!r}: {error}") from None
-    finally:
-        sys.path.pop(0)
-    made = found if isinstance(found, nn.Module) else found()
-    if not isinstance(made, nn.Module):
-        raise FirststepError(f"{where} is a {type(made).__name__}, not an nn.Module")
-    return made
+def _rate(config: TrainConfig) -> float | None:
+    """The inner rate of a run, where the classifier takes plain gradient steps."""
+    if config.method not in ("maml", "fomaml", "anil"):
+        return None
+    return DEFAULT_RATE if config.rate is None else config.rate

@@ -10,7 +10,6 @@ import tyro
 from firststep.cli.progress import progress_bar
 from firststep.cli.terminal import console, print_wide
 from firststep.distributed import Team, join
-from firststep.errors import FirststepError
 from firststep.evaluation import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, Evaluation, metrics_table
 from firststep.training import (
     BUILTIN,
@@ -21,6 +20,7 @@ from firststep.training import (
     load_trained,
     open_run,
 )
+from firststep.utils import check_folder_writable
 
 
 def evaluate(
@@ -28,7 +28,7 @@ def evaluate(
     /,
     *,
     steps: tuple[int, ...] = DEFAULT_STEPS,
-    auto: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    auto: bool = False,
     rate_multiplier: float = 1.0,
     episodes: int = DEFAULT_EPISODES,
     split: Literal["test", "val", "train"] = "test",
@@ -108,6 +108,7 @@ def evaluate_run(
     if out is None:
         inside = not run.startswith(BUILTIN)
         out = trained.run.folder / "evaluations" if inside else Path("evaluations") / trained.run.name
+    ranks.on_rank0(lambda: check_folder_writable(out))
     total = options.get("episodes", DEFAULT_EPISODES)
     assert isinstance(total, int)
     mine = len(ranks.share(range(total)))
@@ -124,13 +125,7 @@ def evaluate_run(
         result = trained.evaluate(dataset, progress=tick, team=ranks, **options)  # type: ignore[arg-type]
     path = out / file_name(result.settings, trained.config, which)
 
-    def save() -> None:
-        try:
-            result.save(path)
-        except OSError as error:
-            raise FirststepError(f"cannot write to {out}: {error.strerror}") from None
-
-    ranks.on_rank0(save)
+    ranks.on_rank0(lambda: result.save(path))
     return result, path
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from firststep.cli.boundary import as_flags
 from firststep.jobs import JobEvent, OnEvent
 
 SECONDS_BETWEEN_LINES = 30.0  # of one run, where there is no terminal
@@ -32,7 +33,7 @@ def _end(event: JobEvent, finished: int, total: int) -> str:
 
 def _words(event: JobEvent) -> str:
     count = f" {event.update}/{event.total}" if event.total else ""
-    return f"{event.state}{count}{f', {escape(event.text)}' if event.text else ''}"
+    return f"{event.state}{count}{f', {escape(as_flags(event.text))}' if event.text else ''}"
 
 
 class _Lines:
@@ -81,7 +82,7 @@ class _Bars:
         if event.state in ("training", "testing"):
             if event.job not in self.rows:
                 self.rows[event.job] = self.bars.add_task(escape(event.job), total=None, words="")
-            words = f"{event.state} {escape(event.text)}"
+            words = f"{event.state} {escape(as_flags(event.text))}"
             row = self.rows[event.job]
             self.bars.update(row, completed=event.update, total=event.total or None, words=words)
             return

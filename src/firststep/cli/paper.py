@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from firststep.cli.arguments import call_subcommand
 from firststep.cli.executors import ExecutorName, choose_executor
 from firststep.cli.jobs_view import jobs_view
 from firststep.cli.paper_options import (
@@ -36,20 +37,17 @@ from firststep.paper import (
     RunsFailed,
     collect_result,
     html_overview,
-    make_folder,
     measure_jobs,
     plan,
     refuse_other_result,
     write_result,
 )
-from firststep.training import Interrupted
-from firststep.utils import Table, write_text
+from firststep.utils import Table, check_file_writable, check_folder_writable, make_folder, write_text
 
 
 def main(arguments: list[str]) -> None:
-    tyro.extras.subcommand_cli_from_dict(
-        {"list": list_, "run": run, "show": show, "report": report}, prog="firststep paper", args=arguments
-    )
+    commands: dict[str, Callable[..., None]] = {"list": list_, "run": run, "show": show, "report": report}
+    call_subcommand(commands, "firststep paper", arguments)
 
 
 def list_() -> None:
@@ -110,14 +108,12 @@ def run(
     if dry_run:
         _dry_run(planned)
         return
+    check_folder_writable(runs)
+    check_folder_writable(out)
     for experiment in experiments:
         refuse_other_result(experiment, settings, out)
-    try:
-        with jobs_view(len(planned)) as on_event:
-            failed = run_jobs([p.job for p in planned], where, on_event)
-    except Interrupted as stop:
-        print(f"firststep: {stop}", file=sys.stderr)
-        raise SystemExit(130) from None
+    with jobs_view(len(planned)) as on_event:
+        failed = run_jobs([p.job for p in planned], where, on_event)
     for experiment in experiments:
         _show(collect_result(experiment, settings, runs), out)
     if failed:
@@ -161,6 +157,7 @@ def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
         out: The page; paper.html in that folder if left out.
     """
     page = out or results / "paper.html"
+    check_file_writable(page)
     text = html_overview(results)
     make_folder(page.parent)
     write_text(page, text)

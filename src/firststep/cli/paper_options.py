@@ -15,7 +15,7 @@ Names = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="
 ScaleName = Literal["paper", "laptop", "smoke"]
 Data = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME[=PATH] ...")]
 Overrides = Annotated[Changes, tyro.conf.OmitArgPrefixes]
-Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+Flag = bool
 Words = Annotated[str, tyro.conf.arg(metavar="WORDS")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
 File = Annotated[Path, tyro.conf.arg(metavar="FILE")]

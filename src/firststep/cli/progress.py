@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from firststep.cli.terminal import console
 
 
 @contextmanager
@@ -15,19 +16,19 @@ def progress_bar(shown: bool = True) -> Iterator[Callable[[str, int, int], None]
     if not shown:
         yield lambda what, done, total: None
         return
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    screen = console(stderr=True)
+    if not screen.is_terminal:
         begun: set[str] = set()
 
         def show_line(what: str, done: int, total: int) -> None:
             if what not in begun:
                 begun.add(what)
-                console.print(f"{what} ...", highlight=False)
+                screen.print(f"{what} ...")
 
         yield show_line
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def show_bar(what: str, done: int, total: int) -> None:

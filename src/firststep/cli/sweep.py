@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from firststep.cli.arguments import call
 from firststep.cli.executors import ExecutorName, choose_executor
 from firststep.cli.jobs_view import jobs_view
 from firststep.cli.terminal import console, render
@@ -40,8 +41,7 @@ def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None
         """
         _sweep(sweep, config, out, choose_executor(executor, address, at_once))
 
-    tyro.cli(start, prog=f"firststep train{f' {recipe}' if recipe else ''}", args=arguments,
-             config=(tyro.conf.FlagCreatePairsOff,))  # fmt: skip
+    call(start, f"firststep train{f' {recipe}' if recipe else ''}", arguments)
 
 
 def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, executor: Executor) -> None:

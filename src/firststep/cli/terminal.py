@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
-
 from rich import table as rich_table
 from rich.console import Console
 from rich.text import Text
@@ -12,12 +9,15 @@ from rich.text import Text
 from firststep.utils import Table
 
 
-def console() -> Console:
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """Of itself it would end the process with an error, when the reader, say ``head``, has left."""
+        raise BrokenPipeError
+
+
+def console(width: int | None = None, stderr: bool = False) -> Console:
     """Text is shown as it is: brackets in the name of a class or file are part of it, not markup."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names of files may hold bytes that are no text: shown as escapes, as on standard error.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    return Console(highlight=False, soft_wrap=True, markup=False)
+    return _Screen(highlight=False, soft_wrap=True, markup=False, width=width, stderr=stderr)
 
 
 def render(table: Table) -> rich_table.Table:
@@ -38,4 +38,4 @@ def print_wide(table: Table) -> None:
     for column in shown.columns:
         column.no_wrap = True
     needed = Console(width=10_000).measure(shown).maximum
-    Console(highlight=False, soft_wrap=True, width=max(needed, console().width)).print(shown)
+    console(width=max(needed, console().width)).print(shown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -10,14 +9,14 @@ from typing import Annotated, Literal
 
 import tyro
 
-from firststep.cli import is_rank0, sweep
+from firststep.cli import sweep
+from firststep.cli.arguments import call
 from firststep.cli.progress import progress_bar
 from firststep.cli.watch import training_view
 from firststep.distributed import join, launched
 from firststep.errors import FirststepError
 from firststep.training import (
     RECIPES,
-    Interrupted,
     Run,
     TrainConfig,
     check_every_rank_has_tasks,
@@ -26,6 +25,7 @@ from firststep.training import (
     recipe,
     train,
 )
+from firststep.utils import check_folder_writable
 
 Backend = Literal["auto", "gloo", "nccl"]
 
@@ -33,7 +33,7 @@ Backend = Literal["auto", "gloo", "nccl"]
 def main(arguments: list[str]) -> None:
     """RECIPE first, if any; its values are the flags' defaults. ``--resume`` takes no configuration."""
     if any(argument.split("=")[0] == "--resume" for argument in arguments):
-        tyro.cli(_resume, prog="firststep train", args=arguments, console_outputs=is_rank0())
+        call(_resume, "firststep train", arguments)
         return
     chosen = arguments[0] if arguments and not arguments[0].startswith("-") else None
     default = recipe(chosen) if chosen else TrainConfig()
@@ -62,8 +62,7 @@ def main(arguments: list[str]) -> None:
             of the same settings that is there already goes on.
         backend: Under torchrun, how the processes communicate; auto fits the device.
     """
-    tyro.cli(start, prog=f"firststep train{f' {chosen}' if chosen else ''}", args=rest,
-             config=(tyro.conf.FlagCreatePairsOff,), console_outputs=is_rank0())  # fmt: skip
+    call(start, f"firststep train{f' {chosen}' if chosen else ''}", rest)
 
 
 def _recipes() -> str:
@@ -81,7 +80,7 @@ def default_folder(config: TrainConfig) -> Path:
 def _resume(
     resume: Annotated[Path, tyro.conf.arg(metavar="RUN")],
     updates: int | None = None,
-    restart: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    restart: bool = False,
     backend: Backend = "auto",
 ) -> None:
     """Go on with a run that was interrupted, killed or cut off; it ends as if it had never stopped.
@@ -106,6 +105,7 @@ def _run(
     with join(backend) as team, ExitStack() as shown:
         chosen = config or team.on_rank0(lambda: open_run(resume or Path()).config)
         check_every_rank_has_tasks(chosen, team)
+        team.on_rank0(lambda: check_folder_writable(resume or out or Path()))
         with progress_bar(team.is_rank0) as progress:
             data = team.on_all_ranks(lambda: open_data(chosen, progress))
         where = Run(resume or out or Path())
@@ -118,10 +118,6 @@ def _run(
                 config, out, resume=resume, updates=updates, resume_if_exists=launched(), restart=restart,
                 on_update=on_update, data=data, team=team,
             )  # fmt: skip
-        except Interrupted as stop:
-            if team.is_rank0:
-                print(f"firststep: {stop}", file=sys.stderr)
-            raise SystemExit(130) from None
         except OSError as error:
             raise FirststepError(f"cannot write to {where.folder}: {error.strerror or error}") from error
     if team.is_rank0:

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from firststep.cli.terminal import console
 from firststep.training import TrainingProgress
 
 OnRunUpdate = Callable[[str, TrainingProgress], None]
@@ -46,15 +46,15 @@ def _words(name: str, progress: TrainingProgress) -> str:
 @contextmanager
 def training_view(names: Sequence[str], meta_batch: int) -> Iterator[OnRunUpdate]:
     """Gives a function of (run's name, progress); figures go to standard error."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    screen = console(stderr=True)
     speeds = {name: _Speed(meta_batch) for name in names}
-    if not console.is_terminal:
+    if not screen.is_terminal:
 
         def say(name: str, progress: TrainingProgress) -> None:
             rate = speeds[name](progress.update)
             if progress.validation is not None:
                 left = meta_batch * (progress.total - progress.update) / rate if rate else 0.0
-                console.print(f"{_words(name, progress)}, {rate:.1f} tasks/s, {left:.0f} s left")
+                screen.print(f"{_words(name, progress)}, {rate:.1f} tasks/s, {left:.0f} s left")
 
         yield say
         return
@@ -65,7 +65,7 @@ def training_view(names: Sequence[str], meta_batch: int) -> Iterator[OnRunUpdate
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    with Bars(*columns, console=console) as bars:
+    with Bars(*columns, console=screen) as bars:
         rows = {name: bars.add_task(name, total=None, figures="starting") for name in names}
 
         def show(name: str, progress: TrainingProgress) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 
 from torch import Tensor
 
+from firststep.conditioning._checks import require_finite
 from firststep.conditioning.classifier import classifier_gram
 from firststep.conditioning.spectrum import log_condition_number, log_eigenvalue_variance
 from firststep.utils.registry import Registry
@@ -45,4 +46,6 @@ def conditioning_loss(
             and is impossible inside ``torch.vmap``.
     """
     gram = classifier_gram(features, logits, labels, bias, check_finite=check_finite)
+    if check_finite:
+        require_finite("the Gram matrix of these features", gram)  # finite features may be too large for it
     return log_eigenvalue_variance(gram, check_finite=False)

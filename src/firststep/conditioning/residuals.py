@@ -35,6 +35,8 @@ def residuals(losses: Tensor, *, check_finite: bool = True) -> Tensor:
         check_finite: refuse NaN, infinite and negative losses (reads the values).
     """
     require_tensor("losses", losses, 1, "[..., n]")
+    if losses.is_complex():
+        raise ValueError(f"losses must be real numbers, not {losses.dtype}")
     if check_finite:
         require_finite("losses", losses)
         if bool((losses < 0).any()):

@@ -64,6 +64,8 @@ def _floor(values: Tensor, rtol: float | None) -> Tensor:
     """The border of noise, [..., 1]."""
     if rtol is None:
         rtol = values.shape[-1] * torch.finfo(torch.float64).eps
+    if not 0 <= rtol < 1:
+        raise ValueError(f"rtol must be at least 0 and below 1, not {rtol}")
     return (rtol * values[..., -1:]).clamp_min(_SMALLEST)
 
 

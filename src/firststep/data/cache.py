@@ -91,7 +91,7 @@ def only_builder(root: Path, key: str, progress: ProgressCallback | None) -> Ite
 @contextmanager
 def workspace(root: Path, key: str) -> Iterator[Path]:
     """A temporary folder beside the final one; gone afterwards. Call it only as the sole builder."""
-    _remove_leftovers(root, key)
+    remove_leftovers(root, key)
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=root))
     except OSError as error:
@@ -109,8 +109,11 @@ def workspace(root: Path, key: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_leftovers(root: Path, key: str) -> None:
-    """The temporary folders of killed builders, whichever cache they were for; those at work keep theirs."""
+def remove_leftovers(root: Path, key: str | None = None) -> None:
+    """The temporary folders of killed builders, whichever cache they were for; those at work keep theirs.
+
+    ``key``: the cache that this process is itself the builder of.
+    """
     for folder in root.glob(".*-*px-*.*"):
         other = folder.name[1:].rpartition(".")[0]
         if other == key:

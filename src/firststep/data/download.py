@@ -12,7 +12,7 @@ from firststep.data.dataset_info import DatasetInfo, PublishedFile
 from firststep.data.reading import how_to_get
 from firststep.data.regular_files import open_regular
 from firststep.errors import FirststepError
-from firststep.utils import prepare_folder, replacing
+from firststep.utils import check_folder_writable, make_folder, replacing
 from firststep.utils.extras import extra
 
 
@@ -41,7 +41,8 @@ def _fetch(file: PublishedFile, folder: Path, progress: ProgressCallback | None)
             f"{target} exists but its md5 is {actual}, not the official {file.md5}; "
             "move it away to download it again, or use it as it is, without a download"
         )
-    prepare_folder(folder)
+    make_folder(folder)
+    check_folder_writable(folder)
     # pooch's own temporary files would stay after a kill; the next download removes these.
     with replacing(target) as temporary:
         fetch = pooch.HTTPDownloader(progressbar=_Bar(file.name, progress), timeout=30)

@@ -15,6 +15,7 @@ from firststep.data.cache import (
     image_count,
     only_builder,
     publish,
+    remove_leftovers,
     workspace,
     write_splits,
 )
@@ -83,7 +84,9 @@ def open_dataset(
     if verify and progress and final.exists():
         progress("checking the cache", 0, 0)
     record = read_cache(final, name, recipe, verify)
-    if record is None:
+    if record is not None:
+        remove_leftovers(root)  # a builder may have been killed after its cache was complete
+    else:
         with only_builder(root, key, progress):
             record = read_cache(final, name, recipe, verify)
             if record is None:

@@ -92,7 +92,7 @@ class ProcessGroupTeam(Team):
         for rank, kind in enumerate(kinds):
             if kind != kinds[0]:
                 raise FirststepError(
-                    f"rank {rank} would work on {kind} and rank 0 on {kinds[0]}: give --device for all alike"
+                    f"rank {rank} would work on {kind} and rank 0 on {kinds[0]}: give `device` for all alike"
                 )
         if device.type == "cuda":
             torch.cuda.set_device(device)
@@ -104,24 +104,24 @@ class ProcessGroupTeam(Team):
         if chosen.type != "cuda":
             if self._backend == "nccl":
                 raise FirststepError(
-                    f"--backend nccl exchanges between GPUs, but the device is {chosen}: "
-                    "leave --backend out, or use --device cuda"
+                    f"`backend=nccl` exchanges between GPUs, but the device is {chosen}: "
+                    "leave `backend` out, or use `device=cuda`"
                 )
             return chosen
         gpus = torch.cuda.device_count()
         if self._backend != "gloo" and not dist.is_nccl_available():
-            raise FirststepError("this build of PyTorch has no nccl for GPUs; use --backend gloo")
+            raise FirststepError("this build of PyTorch has no nccl for GPUs; use `backend=gloo`")
         if self._backend != "gloo" and self._local_size > gpus:
             raise FirststepError(
                 f"{self._local_size} processes on a host with {gpus} GPUs, and nccl wants one each: lower "
-                "--nproc-per-node, or let them share with --backend gloo"
+                "--nproc-per-node, or let them share with `backend=gloo`"
             )
         if chosen == torch.device("cuda"):
             return torch.device("cuda", self._local_rank % gpus)
         if self._local_size > 1:
             raise FirststepError(
-                f"--device {chosen} is one GPU, but {self._local_size} processes run on this host: "
-                "use --device cuda, and each takes its own"
+                f"`device={chosen}` is one GPU, but {self._local_size} processes run on this host: "
+                "use `device=cuda`, and each takes its own"
             )
         return chosen
 

@@ -23,6 +23,7 @@ with extra("cli", "firststep.evaluation"):
     from firststep.evaluation.diagnosis import SUBSETS, Spectrum, diagnose
     from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, evaluate
     from firststep.evaluation.evaluation import Evaluation, load_evaluation
+    from firststep.evaluation.first_step import FirstStep, measure_first_step
     from firststep.evaluation.image_folders import (
         AdaptedModel,
         ImageSupport,
@@ -44,6 +45,7 @@ __all__ = [
     "AdaptationState",
     "AdaptedModel",
     "Evaluation",
+    "FirstStep",
     "ImageSupport",
     "Measurement",
     "Metric",
@@ -63,6 +65,7 @@ __all__ = [
     "load_evaluation",
     "load_images",
     "load_support",
+    "measure_first_step",
     "measure_task",
     "measure_tasks",
     "metrics_table",

@@ -13,9 +13,9 @@ import numpy as np
 from firststep.errors import FirststepError
 from firststep.evaluation.measure import Measurement, half_width
 from firststep.evaluation.metrics import METRICS, Metric
-from firststep.utils import read_json, write_json, write_text
+from firststep.evaluation.stored import FORMAT, StoredMetric, read_stored
+from firststep.utils import make_folder, write_json, write_text
 
-FORMAT = "firststep-evaluation-2"
 FILE_FIELDS = ("label", "run", "settings", "provenance")
 
 
@@ -60,11 +60,17 @@ class Evaluation:
         return self.measurement.accuracy[:, self.measurement.steps.index(step)]
 
     def save(self, path: Path) -> tuple[Path, Path]:
-        """Write ``path``.json with every episode and ``path``.csv with the means."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Write ``path``.json with every episode, to the last bit, and ``path``.csv with the means."""
+        make_folder(path.parent)
         as_json, as_csv = path.with_name(f"{path.name}.json"), path.with_name(f"{path.name}.csv")
         rows = self.rows()
         m = self.measurement
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(as_csv, text.getvalue())
+        # Last: where it is, both are.
         write_json(
             as_json,
             {
@@ -77,49 +83,34 @@ class Evaluation:
                         "title": metric.title,
                         "percent": metric.percent,
                         "log10": metric.log10,
-                        "values": _rounded(m.values[name]),
+                        "values": m.values[name].tolist(),
                     }
                     for name, metric in m.metrics.items()
                 },
                 "auto_steps": None if self.auto_steps is None else self.auto_steps.tolist(),
-                "auto_accuracy": None if self.auto_accuracy is None else _rounded(self.auto_accuracy),
+                "auto_accuracy": None if self.auto_accuracy is None else self.auto_accuracy.tolist(),
             },
         )
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text(as_csv, text.getvalue())
         return as_json, as_csv
-
-
-def _rounded(values: np.ndarray) -> Any:
-    """Six digits: one image more or less in an episode is far coarser."""
-    return np.round(values, 6).tolist()
 
 
 def load_evaluation(path: Path) -> Evaluation:
     """What :meth:`Evaluation.save` wrote, now or in the format before it."""
-    content = read_json(path)
-    try:
-        current = content if "format" in content else _from_format_1(content)
-        stored = current["metrics"]
-        auto = current["auto_steps"] is not None
-        return Evaluation(
-            **{name: current[name] for name in FILE_FIELDS},
-            measurement=Measurement(
-                steps=tuple(current["steps"]),
-                values={name: np.array(entry["values"]) for name, entry in stored.items()},
-                metrics={name: _metric(name, entry) for name, entry in stored.items()},
-            ),
-            auto_steps=np.array(current["auto_steps"]) if auto else None,
-            auto_accuracy=np.array(current["auto_accuracy"]) if auto else None,
-        )
-    except (KeyError, TypeError) as error:
-        raise FirststepError(f"{path} is not an evaluation of firststep (it lacks {error})") from None
+    stored = read_stored(path)
+    metrics = stored.metrics
+    return Evaluation(
+        **{name: stored.content[name] for name in FILE_FIELDS},
+        measurement=Measurement(
+            steps=tuple(stored.steps),
+            values={name: np.array(metric.values) for name, metric in metrics.items()},
+            metrics={name: _metric(name, metric) for name, metric in metrics.items()},
+        ),
+        auto_steps=None if stored.auto_steps is None else np.array(stored.auto_steps),
+        auto_accuracy=None if stored.auto_accuracy is None else np.array(stored.auto_accuracy),
+    )
 
 
-def _metric(name: str, entry: dict[str, Any]) -> Metric:
+def _metric(name: str, stored: StoredMetric) -> Metric:
     """As registered, or as the file describes it: somebody else's metric can still be shown."""
     if name in METRICS:
         return METRICS[name]
@@ -127,14 +118,4 @@ def _metric(name: str, entry: dict[str, Any]) -> Metric:
     def unavailable(*_: object) -> Any:
         raise FirststepError(f"the metric {name} was read from a file and is not registered here")
 
-    return Metric(title=entry["title"], compute=unavailable, percent=entry["percent"], log10=entry["log10"])
-
-
-def _from_format_1(content: dict[str, Any]) -> dict[str, Any]:
-    """Two metrics with keys of their own, and ``origin`` for what is ``provenance`` now."""
-    values = {"accuracy": content["accuracy"], "condition_number": content["log10_condition_number"]}
-    return {
-        **content,
-        "provenance": content["origin"],
-        "metrics": {name: {"values": stored} for name, stored in values.items()},
-    }
+    return Metric(title=stored.title or name, compute=unavailable, percent=stored.percent, log10=stored.log10)

@@ -56,8 +56,9 @@ def _accuracy_over_steps(
 def _during_training(axes: Axes, logged: Sequence[Line], key: str, *, index: int, factor: float = 1) -> None:
     """One entry of a logged list along the meta-training."""
     for label, style, metrics in logged:
-        updates = [entry["update"] for entry in metrics]
-        axes.plot(updates, [factor * entry[key][index] for entry in metrics], label=label, **style)
+        shown = [entry for entry in metrics if key in entry]
+        values = [factor * entry[key][index] for entry in shown]
+        axes.plot([entry["update"] for entry in shown], values, label=label, **style)
     axes.set(xlabel="meta-updates")
 
 

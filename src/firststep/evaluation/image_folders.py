@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save as serialise
 from torch import Tensor
 
 from firststep.adaptation import StepChoice
@@ -23,7 +23,7 @@ from firststep.data import IMAGE_ENDINGS, Preprocessing, decode, entries, requir
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params
-from firststep.utils import prepare_folder, replacing, write_json
+from firststep.utils import make_folder, replacing, write_json
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,11 @@ class AdaptedModel:
 
     def save(self, folder: Path, about: dict[str, Any]) -> Path:
         """Adapted weights in safetensors, and beside them what they are; ``about`` the trained model."""
-        prepare_folder(folder)
+        make_folder(folder)
         path = folder / "adapted.safetensors"
         with replacing(path) as temporary:
-            save_file({name: value.cpu().contiguous() for name, value in self.params.items()}, temporary)
+            content = {name: value.cpu().contiguous() for name, value in self.params.items()}
+            temporary.write_bytes(serialise(content))
         write_json(
             folder / "adapted.json",
             {

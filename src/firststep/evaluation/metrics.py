@@ -4,10 +4,10 @@ Saving, loading, tables, reports, training logs and TensorBoard follow from the 
 
     from firststep.evaluation import METRICS, AdaptationState, Metric
 
-    def support_loss(state: AdaptationState) -> Tensor:
-        return F.cross_entropy(state.support.logits, state.task.support_y)
+    def confidence(state: AdaptationState) -> Tensor:
+        return state.query.logits.softmax(-1).amax(-1).mean()
 
-    METRICS.register("support_loss", Metric(title="support loss", compute=support_loss))
+    METRICS.register("confidence", Metric(title="confidence", compute=confidence))
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch.nn.functional as F
 from torch import Tensor
 
 from firststep.adaptation import gram_of
@@ -94,9 +95,34 @@ def rank(state: AdaptationState) -> Tensor:
     return numerical_rank(state.gram, check_finite=False).double()
 
 
+def support_loss(state: AdaptationState) -> Tensor:
+    """Mean cross-entropy of the support set; log(classes) where the model does not prefer any."""
+    return F.cross_entropy(state.support.logits.double(), state.task.support_y)
+
+
+def largest_share(state: AdaptationState) -> Tensor:
+    """The share of query samples that fall into the class most of them fall into; 1 / classes if balanced."""
+    logits = state.query.logits
+    return logits.argmax(-1).bincount(minlength=logits.shape[-1]).max().double() / len(logits)
+
+
+def class_offset(state: AdaptationState) -> Tensor:
+    """The length of the mean query logit: what the model adds to a class whatever the sample.
+
+    What all classes have in common does not matter to the softmax and is left out.
+    """
+    mean = state.query.logits.double().mean(0)
+    return (mean - mean.mean()).norm()
+
+
 METRICS.register("accuracy", Metric(title="accuracy", compute=accuracy, percent=True))
 METRICS.register(
     "condition_number",
     Metric(title="condition number", compute=log10_condition_number, log10=True, before_step=True),
 )
 METRICS.register("rank", Metric(title="rank", compute=rank, interval=False, before_step=True))
+METRICS.register("support_loss", Metric(title="support loss", compute=support_loss, interval=False))
+METRICS.register(
+    "largest_share", Metric(title="largest class", compute=largest_share, percent=True, interval=False)
+)
+METRICS.register("class_offset", Metric(title="class offset", compute=class_offset, interval=False))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from firststep.data import Dataset
-from firststep.errors import FirststepError
+from firststep.errors import FirststepError, reason
 from firststep.evaluation import DEFAULT_EPISODES
 from firststep.jobs.job import EvaluationSpec, Job, JobEvent, OnEvent
 from firststep.training import RunTaken, TrainingProgress, load_trained, open_data, train
@@ -37,12 +37,12 @@ def execute_job(job: Job, on_event: OnEvent, threads: int) -> JobEvent:
     except FirststepError as error:
         return JobEvent(job=job.name, state="failed", text=str(error))
     except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        text = reason(error)
         trace = job.folder / "error.txt"
         with contextlib.suppress(FirststepError, OSError):  # a full disk may be the reason itself
             write_text(trace, traceback.format_exc())
-            reason = f"{reason} (see {trace})"
-        return JobEvent(job=job.name, state="failed", text=reason)
+            text = f"{text} (see {trace})"
+        return JobEvent(job=job.name, state="failed", text=text)
 
 
 def _execute(job: Job, on_event: OnEvent, threads: int) -> JobEvent:

@@ -28,9 +28,8 @@ class EvaluationSpec:
         return folder / "evaluations" / self.name
 
     def is_done(self, folder: Path) -> bool:
-        # The CSV is written after the JSON: where it is, both are.
         path = self.path(folder)
-        return path.with_name(f"{path.name}.csv").is_file()
+        return path.with_name(f"{path.name}.json").is_file()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ class LocalExecutor:
 
     def __post_init__(self) -> None:
         if self.at_once is not None and self.at_once < 1:
-            raise FirststepError(f"--at-once must be at least 1, not {self.at_once}")
+            raise FirststepError(f"`at_once` must be at least 1, not {self.at_once}")
 
     def run(self, jobs: Sequence[Job], on_event: OnEvent) -> None:
         scheduler = _Scheduler(self, jobs, on_event)

@@ -43,7 +43,7 @@ def ray_connection(ray: Any, address: str | None) -> Iterator[None]:
         # Workers' output and Ray's own notices would run through the progress view.
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        where = f" at --address {address}" if address else ""
+        where = f" at `address={address}`" if address else ""
         reason = " ".join(str(error).split())
         raise FirststepError(f"no Ray cluster can be reached{where}: {reason}") from None
     try:
@@ -65,7 +65,7 @@ def _refuse_unreachable(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
     except OSError as error:
         reason = error.strerror or error
-        raise FirststepError(f"no Ray cluster can be reached at --address {address}: {reason}") from None
+        raise FirststepError(f"no Ray cluster can be reached at `address={address}`: {reason}") from None
 
 
 @contextlib.contextmanager

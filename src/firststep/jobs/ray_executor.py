@@ -65,7 +65,7 @@ class RayExecutor:
         for job in jobs:
             need = estimate_resources(job.config, gpu=has_gpus)
             if job.config.device != "auto" and torch.device(job.config.device).index:
-                text = f"--device {job.config.device}: Ray chooses the GPU itself; use --device cuda"
+                text = f"`device={job.config.device}`: Ray chooses the GPU itself; use `device=cuda`"
                 on_event(JobEvent(job=job.name, state="failed", text=text))
                 continue
             if not any(_could_run(node, need) for node in ray.nodes()):

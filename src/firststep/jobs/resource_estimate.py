@@ -62,7 +62,7 @@ def estimate_resources(config: TrainConfig, *, gpu: bool | None = None) -> Resou
         try:
             on_gpu = torch.device(config.device).type == "cuda"
         except RuntimeError:
-            raise FirststepError(f"--device {config.device} is not a device; try cpu or cuda") from None
+            raise FirststepError(f"`device={config.device}` is not a device; try cpu or cuda") from None
     try:
         memory = CUDA if on_gpu else _memory(config)
     except ValueError as error:  # a network or method that cannot be built

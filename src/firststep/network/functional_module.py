@@ -62,6 +62,8 @@ class FunctionalModule:
         head: str = "per-class",
     ) -> None:
         check_head(head)
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"the network must be an nn.Module, not {type(module).__name__}")
         modules = dict(module.named_modules())
         for option, path in (("embedding", embedding), ("embedding_norm", embedding_norm)):
             if path is not None and path not in modules:

@@ -23,7 +23,7 @@ with extra("cli", "firststep.paper"):
     from firststep.paper.experiments import EXPERIMENTS
     from firststep.paper.figures import FIGURES
     from firststep.paper.numbers import published
-    from firststep.paper.output import make_folder, read_results, refuse_other_result, write_result
+    from firststep.paper.output import read_results, refuse_other_result, write_result
     from firststep.paper.overview import html_overview
     from firststep.paper.plan import PlannedRun, plan
     from firststep.paper.reproduce import RunsFailed, run_experiments
@@ -47,7 +47,6 @@ __all__ = [
     "beyond",
     "collect_result",
     "html_overview",
-    "make_folder",
     "measure_jobs",
     "named_test",
     "parse_data",

@@ -15,7 +15,7 @@ from firststep.paper.comparison_table import beside_paper, build_table
 from firststep.paper.experiment import Experiment
 from firststep.paper.measurements import MeasuredRow, accuracy_frame, history_frame, read_row
 from firststep.paper.settings import ExperimentSettings
-from firststep.training import Run, training_time
+from firststep.training import Run, RunRecord, training_time
 from firststep.utils.table import Table
 
 NOTHING = "nothing has been run yet"
@@ -78,15 +78,15 @@ def _facts(
     if not records:
         return facts | {"runs": NOTHING}
     facts |= {
-        "data fingerprint": _distinct(f"{r['config']['data']} {r['data_fingerprint']}" for r in records),
-        "training seed": _distinct(r["config"]["seed"] for r in records)
+        "data fingerprint": _distinct(f"{r.config.data} {r.data_fingerprint}" for r in records),
+        "training seed": _distinct(r.config.seed for r in records)
         + " (one training for each row: intervals are over test episodes, not over trainings)",
         "test": _distinct(map(_test, evaluations)),
         "code": _distinct(map(_code, records)),
-        "torch": _distinct(r["torch"] for r in records),
-        "hardware": _distinct(r["machine"] for r in records),
+        "torch": _distinct(r.torch for r in records),
+        "hardware": _distinct(r.machine for r in records),
         "training time": _times(list(runs.values())),
-        "settings": _common_settings([r["config"] for r in records]),
+        "settings": _common_settings([r.config.to_json() for r in records]),
     }
     return facts
 
@@ -100,9 +100,8 @@ def _test(evaluation: Evaluation) -> str:
     return f"{s['episodes']} {s['split']} episodes, seed {s['seed']}, {s['queries']} queries a class"
 
 
-def _code(record: dict[str, Any]) -> str:
-    commit = record.get("commit")
-    return f"firststep {record['firststep']}" + (f", commit {commit}" if commit else "")
+def _code(record: RunRecord) -> str:
+    return f"firststep {record.firststep}" + (f", commit {record.commit}" if record.commit else "")
 
 
 def _times(runs: Sequence[Run]) -> str:

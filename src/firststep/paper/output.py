@@ -12,7 +12,7 @@ from firststep.paper.experiment_result import ExperimentResult
 from firststep.paper.figures import FIGURES
 from firststep.paper.settings import ExperimentSettings
 from firststep.plotting import save_figure
-from firststep.utils import read_json, write_json, write_text
+from firststep.utils import check_format, make_folder, read_json, to_record, write_json, write_text
 from firststep.utils.table import Table
 
 FORMAT = "firststep-paper-result-1"
@@ -44,16 +44,9 @@ def refuse_other_result(experiment: Experiment, settings: ExperimentSettings, ou
     """A name that the user chose must not overwrite the result of another scale."""
     folder = out / settings.folder(experiment)
     if settings.name is not None and (folder / RECORD).is_file():
-        found = read_json(folder / RECORD)["facts"]["scale"]
+        found = _stored(folder / RECORD).facts.get("scale")
         if found != settings.scale.describe():
-            raise FirststepError(f"{folder} holds a result with scale {found}; choose another --name")
-
-
-def make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FirststepError(f"cannot make the folder {out}: {error.strerror}") from None
+            raise FirststepError(f"{folder} holds a result with scale {found}; choose another `name`")
 
 
 def markdown(result: ExperimentResult) -> str:
@@ -118,12 +111,43 @@ def read_results(out: Path) -> list[SavedResult]:
     return [_read(path) for path in sorted(out.rglob(RECORD))]
 
 
-def _read(path: Path) -> SavedResult:
+@dataclass(frozen=True, kw_only=True)
+class _StoredTable:
+    columns: list[str]
+    lines: list[list[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StoredResult:
+    experiment: str
+    title: str
+    note: str
+    exists: bool
+    facts: dict[str, str]
+    table: _StoredTable
+
+    def __post_init__(self) -> None:
+        if any(len(line) != len(self.table.columns) for line in self.table.lines):
+            raise FirststepError(f"table.lines do not all have {len(self.table.columns)} cells")
+
+
+def _stored(path: Path) -> _StoredResult:
     content = read_json(path)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise FirststepError(f"{path} is not a result of `firststep paper`")
-    table = Table(content["table"]["columns"], left_aligned=2)
-    for line in content["table"]["lines"]:
+    check_format(content, str(path), FORMAT)
+    return to_record(content, _StoredResult, str(path))
+
+
+def _read(path: Path) -> SavedResult:
+    stored = _stored(path)
+    table = Table(stored.table.columns, left_aligned=2)
+    for line in stored.table.lines:
         table.add_row(*line)
-    words = {name: content[name] for name in ("experiment", "title", "note", "exists", "facts")}
-    return SavedResult(folder=path.parent, table=table, **words)
+    return SavedResult(
+        folder=path.parent,
+        experiment=stored.experiment,
+        title=stored.title,
+        note=stored.note,
+        exists=stored.exists,
+        facts=stored.facts,
+        table=table,
+    )

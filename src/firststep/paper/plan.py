@@ -74,7 +74,7 @@ def plan(
             tests.setdefault(name, {}).update({test.name: test for test in row.tests})
             serves.setdefault(name, []).append((experiment.name, row.label))
     if not configs:
-        raise FirststepError(f"--only {' '.join(only)}: no row or run has that in its name")
+        raise FirststepError(f"`only` {' '.join(only)}: no row or run has that in its name")
     return [
         PlannedRun(
             Job(name=name, config=config, folder=runs / name, evaluations=tuple(tests[name].values())),

@@ -28,9 +28,9 @@ class ExperimentSettings:
 
     def __post_init__(self) -> None:
         if self.name is not None and not re.fullmatch(r"\w[\w.+-]*", self.name):
-            raise FirststepError(f"--name {self.name}: use letters, digits and -, for example conv4-32")
+            raise FirststepError(f"`name={self.name}`: use letters, digits and -, for example conv4-32")
         if len(self._folder_name(list(self.data))) > LONGEST_NAME:
-            raise FirststepError("too many changes for a folder name: give a short one with --name")
+            raise FirststepError("too many changes for a folder name: give a short one with `name`")
 
     def dataset(self, experiment: Experiment) -> str | None:
         """What an experiment on one dataset is run on: the paper's own, or else the first that is given."""
@@ -70,8 +70,8 @@ class ExperimentSettings:
         rows = self.rows(experiment)
         if not rows:
             needs = f"{experiment.name} is about {', '.join(experiment.datasets)}"
-            example = f"--data {experiment.datasets[0]}=PATH"
-            raise FirststepError(f"{needs}: give {example}, or --data {EMBEDDED} for the embedded data")
+            example = f"`data` {experiment.datasets[0]}=PATH"
+            raise FirststepError(f"{needs}: give {example}, or `data={EMBEDDED}` for the embedded data")
         return rows
 
     def _scaled(self, row: Row) -> Row:
@@ -120,7 +120,7 @@ def parse_data(words: tuple[str, ...], scale: str) -> dict[str, Path | None]:
         name, _, path = word.partition("=")
         get_dataset_info(name)
         if (name == EMBEDDED) == bool(path):
-            wanted = f"--data {EMBEDDED} takes no path" if path else f"--data {name}=PATH says where it is"
-            raise FirststepError(f"--data {word}: {wanted}")
+            wanted = f"`data={EMBEDDED}` takes no path" if path else f"`data` {name}=PATH says where it is"
+            raise FirststepError(f"`data` {word}: {wanted}")
         data[name] = Path(path).expanduser() if path else None
     return data

@@ -27,7 +27,7 @@ def gap(rate: float = DEFAULT_RATE) -> Rule:
     between singular values. So repeated or vanishing singular values, where U is any basis of their space,
     are harmless. m starts where softplus₂(m) = 1, so the first step is MAML's.
     """
-    require_rate(rate)
+    rate = require_rate(rate)
 
     return Rule(name="gap", init=_init, update=partial(_update, rate=rate))
 

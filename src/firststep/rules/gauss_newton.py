@@ -33,7 +33,7 @@ def gauss_newton(rate: float = DEFAULT_RATE) -> Rule:
     smaller eigenvalues, which repeated images have at 0, are not taken as far. It has no parameters of its
     own, and the meta-gradient goes through all of it.
     """
-    require_rate(rate)
+    rate = require_rate(rate)
     return Rule(name="gauss-newton", init=no_parameters, update=partial(_update, rate=rate), moves="cls")
 
 

@@ -31,6 +31,6 @@ def boil(rate: float = DEFAULT_RATE) -> Rule:
 
 
 def _descent(name: str, rate: float, moves: str = "all", first_order: bool = False) -> Rule:
-    require_rate(rate)
+    rate = require_rate(rate)
     update = partial(descend, rate=rate)
     return Rule(name=name, init=no_parameters, update=update, moves=moves, first_order=first_order)

@@ -27,7 +27,7 @@ def maml_plus_plus(rate: float = DEFAULT_RATE, steps: int = 5) -> Rule:
     authors' first-order start, a saving that an exact meta-gradient of constant memory does not need; their
     running statistics per step (our batch norm keeps none); and their schedule of the outer rate.
     """
-    require_rate(rate)
+    rate = require_rate(rate)
     if steps < 1:
         raise ValueError(f"steps must be at least 1, not {steps}")
 

@@ -28,7 +28,7 @@ def meta_curvature(rate: float = DEFAULT_RATE) -> Rule:
     Where all classes start from one row, M_out of the classifier is one number. That is no restriction: a
     matrix that treats all classes alike is a I + b 11ᵀ, and the rows of the gradient sum to 0.
     """
-    require_rate(rate)
+    rate = require_rate(rate)
 
     return Rule(name="meta-curvature", init=_init, update=partial(_update, rate=rate))
 

@@ -18,7 +18,7 @@ def meta_sgd(rate: float = DEFAULT_RATE) -> Rule:
     at ``rate`` everywhere, so that the first step is MAML's; the original draws them at random, which only
     slows the start. Where all classes start from one row of the classifier, they share its rates.
     """
-    require_rate(rate)
+    rate = require_rate(rate)
     return Rule(name="meta-sgd", init=partial(_init, rate=rate), update=_update)
 
 

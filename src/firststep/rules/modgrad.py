@@ -37,7 +37,7 @@ def modgrad(rate: float = DEFAULT_RATE) -> Rule:
     so that the first step is close to plain gradient descent on the two layers: with torch's usual initial
     values u vᵀ is of the order of 1e-4 and half of it is cut off.
     """
-    require_rate(rate)
+    rate = require_rate(rate)
 
     return Rule(name="modgrad", init=_init, update=partial(_update, rate=rate), moves=_modulated)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -126,6 +125,12 @@ def descend(grads: Params, params: Params, rule_params: Params, loss: SupportLos
     return {name: -rate * grad for name, grad in grads.items()}
 
 
-def require_rate(rate: float) -> None:
-    if not (math.isfinite(rate) and rate > 0):
-        raise ValueError(f"rate must be a positive number, not {rate}")
+LARGEST_RATE = 1e38
+"""What single precision can hold."""
+
+
+def require_rate(rate: float) -> float:
+    """The rate as a ``float``: tensors cannot be multiplied by whole numbers beyond 64 bits."""
+    if not 0 < rate <= LARGEST_RATE:  # nor NaN
+        raise ValueError(f"rate must be a positive number up to {LARGEST_RATE:g}, not {rate}")
+    return float(rate)

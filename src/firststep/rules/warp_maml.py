@@ -17,7 +17,7 @@ def warp_maml(rate: float = DEFAULT_RATE) -> Rule:
     the conditioning loss; they are no parameters of the rule. Any network will do that names the submodules
     which the inner loop leaves alone in its attribute ``outer_loop_only``.
     """
-    require_rate(rate)
+    rate = require_rate(rate)
     return Rule(
         name="warp-maml", init=no_parameters, update=partial(descend, rate=rate), moves=_all_but_the_warps
     )

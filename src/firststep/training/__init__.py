@@ -17,6 +17,7 @@ with extra("cli", "firststep.training"):
     from firststep.training.loop import Interrupted, TrainingProgress, train
     from firststep.training.recipes import RECIPES, recipe
     from firststep.training.run import BUILTIN, Run, RunTaken, open_run
+    from firststep.training.run_record import RunRecord
     from firststep.training.sessions import TrainingTime, training_time
     from firststep.training.start import check_every_rank_has_tasks, check_same_data
     from firststep.training.sweep import folder_name, parse_sweep, product_of
@@ -29,6 +30,7 @@ __all__ = [
     "Checkpoint",
     "Interrupted",
     "Run",
+    "RunRecord",
     "RunTaken",
     "TrainConfig",
     "TrainedModel",

@@ -14,20 +14,28 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialise
 from torch import Tensor
 
 from firststep.errors import FirststepError
 from firststep.network import Params
-from firststep.utils import replacing
+from firststep.utils import parse_json, replacing, to_record
 
 FORMAT = "firststep-2"
 OLD_FORMAT = "firststep-1"
+_FAMILY = "firststep-"
 _OPTIMISER = "optimiser/"
+
+
+class Best(TypedDict):
+    """The best validation so far."""
+
+    accuracy: float
+    update: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +47,7 @@ class Checkpoint:
     """The meta-learner's ``state_dict()``."""
     optimiser: Params
     """Adam's moments as ``exp_avg/NAME`` ...; empty in a checkpoint that is only to be used."""
-    best: dict[str, Any]
+    best: Best
     """The best validation so far: its accuracy and update."""
 
     @property
@@ -61,44 +69,85 @@ class Checkpoint:
         # One entry: safetensors writes several in no fixed order, and equal runs shall have equal files.
         state = {"update": self.update, "best": self.best, "digest": self.digest}
         with replacing(path) as temporary:
-            try:
-                save_file(self.tensors, temporary, {FORMAT: json.dumps(state)})
-            except SafetensorError as error:  # how safetensors reports what the disk says
-                raise OSError(str(error)) from error
+            # Not by save_file, which has a temporary file of its own that would outlive a kill.
+            temporary.write_bytes(serialise(self.tensors, {FORMAT: json.dumps(state)}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """What the header of a file says beside its tensors."""
+
+    update: int
+    best: Best
+    digest: str | None = None
+    """Files that were written before there were digests have none."""
+
+    def __post_init__(self) -> None:
+        if self.update < 0:
+            raise FirststepError(f"update is {self.update}")
 
 
 def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
-    if not path.is_file():
-        raise FirststepError(f"there is no checkpoint {path}")
+    """The checkpoint in a file, of this format or the one before."""
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            metadata = file.metadata() or {}
+        with _opened(path, device) as file:
+            state, is_old = _state(file, path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        if OLD_FORMAT in metadata:
-            state = json.loads(metadata[OLD_FORMAT])
-            tensors = {_new_name(name): value for name, value in tensors.items()}
-            best = state["facts"]["best"]
-        elif FORMAT in metadata:
-            state = json.loads(metadata[FORMAT])
-            best = state["best"]
-        else:
-            raise FirststepError(f"{path} is a safetensors file, but not a checkpoint of firststep")
-        checkpoint = Checkpoint(
-            update=state["update"],
-            best=best,
-            model={name: value for name, value in tensors.items() if not name.startswith(_OPTIMISER)},
-            optimiser={
-                name.removeprefix(_OPTIMISER): value
-                for name, value in tensors.items()
-                if name.startswith(_OPTIMISER)
-            },
-        )
-        # Files that were written before there were digests have none.
-        if state.get("digest", checkpoint.digest) != checkpoint.digest:
-            raise ValueError("its contents do not match their digest")
-        return checkpoint
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
-        raise FirststepError(f"{path} is damaged ({error}); use another checkpoint of the run") from None
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise _damaged(path, str(error)) from None
+    if is_old:
+        tensors = {_new_name(name): value for name, value in tensors.items()}
+    checkpoint = Checkpoint(
+        update=state.update,
+        best=state.best,
+        model={name: value for name, value in tensors.items() if not name.startswith(_OPTIMISER)},
+        optimiser={
+            name.removeprefix(_OPTIMISER): value
+            for name, value in tensors.items()
+            if name.startswith(_OPTIMISER)
+        },
+    )
+    if state.digest not in (None, checkpoint.digest):
+        raise _damaged(path, "its contents do not match their digest")
+    return checkpoint
+
+
+def saved_update(path: Path) -> int:
+    """The meta-update that a checkpoint is from, without reading its tensors; 0 if there is none."""
+    if not path.exists():
+        return 0
+    try:
+        with _opened(path, torch.device("cpu")) as file:
+            return _state(file, path)[0].update
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise _damaged(path, str(error)) from None
+
+
+def _opened(path: Path, device: torch.device) -> Any:
+    if not path.is_file():  # a pipe would be waited for
+        raise FirststepError(f"there is no checkpoint {path}")
+    return safe_open(path, framework="pt", device=str(device))
+
+
+def _state(file: Any, path: Path) -> tuple[_State, bool]:
+    """What the header says, and whether the file is of the old format."""
+    metadata = file.metadata() or {}
+    known = next((name for name in (FORMAT, OLD_FORMAT) if name in metadata), None)
+    if known is None:
+        newer = next((name for name in metadata if name.startswith(_FAMILY)), None)
+        if newer:
+            raise FirststepError(
+                f"{path} has the format {newer}, which this version of firststep cannot read"
+            )
+        raise FirststepError(f"{path} is a safetensors file, but not a checkpoint of firststep")
+    content = parse_json(metadata[known], f"{path}: header")
+    if known == OLD_FORMAT and isinstance(content, dict) and isinstance(content.get("facts"), dict):
+        content = {**content, "best": content["facts"].get("best")}
+    return to_record(content, _State, f"{path}: header"), known == OLD_FORMAT
+
+
+def _damaged(path: Path, reason: str) -> FirststepError:
+    return FirststepError(f"{path} is damaged ({reason}); use another checkpoint of the run")
 
 
 def _new_name(name: str) -> str:
@@ -112,18 +161,6 @@ def _new_name(name: str) -> str:
     return f"network.{rest}"
 
 
-def saved_update(path: Path) -> int:
-    """The meta-update that a checkpoint is from, without reading its tensors; 0 if there is none."""
-    if not path.is_file():
-        return 0
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            return int(json.loads(metadata[FORMAT if FORMAT in metadata else OLD_FORMAT])["update"])
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
-        raise FirststepError(f"{path} is damaged ({error})") from None
-
-
 def check_fits(path: Path, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
     """A checkpoint of another architecture or method is refused, with the first difference."""
     for name in sorted(expected.keys() | found.keys()):
@@ -134,6 +171,8 @@ def check_fits(path: Path, expected: dict[str, Tensor], found: dict[str, Tensor]
             reason = f"it has {name}, which the {what} does not"
         elif found[name].shape != expected[name].shape:
             reason = f"{name} has shape {tuple(found[name].shape)}, not {tuple(expected[name].shape)}"
+        elif found[name].dtype != expected[name].dtype:
+            reason = f"{name} has type {found[name].dtype}, not {expected[name].dtype}"
         else:
             continue
         raise FirststepError(f"{path} does not fit the {what} of this run's configuration: {reason}")

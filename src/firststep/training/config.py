@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,11 @@ from firststep.errors import FirststepError
 from firststep.metagradient import CONDITIONING_LOSSES, ENGINES, Conditioning
 from firststep.methods import METHODS
 from firststep.network import HEADS
+from firststep.utils import to_record
 
+LARGEST_SEED = 2**63 - 1
+MOST_THREADS = 1024
+"""Far more crash PyTorch's pool of threads."""
 ADDED_LATER = ("head",)
 """Fields that runs of earlier versions do not have."""
 
@@ -124,26 +130,27 @@ class TrainConfig:
         for option, allowed in choices().items():
             value = getattr(self, option)
             if value not in allowed:
-                raise FirststepError(f"{flag(option)} {value} is unknown; choose from {', '.join(allowed)}")
+                raise unknown_value(option, value, allowed)
         at_least = {
             "ways": 2, "shots": 1, "queries": 1, "steps": 1, "meta_batch": 1, "validate_every": 1,
             "validation_episodes": 2, "all_every": 0, "threads": 0, "seed": 0,
-            "streams": 1,
+            "streams": 1, "memory": 0, "updates": 1, "filters": 1,
         }  # fmt: skip
         for option, least in at_least.items():
-            if getattr(self, option) < least:
-                raise FirststepError(f"{flag(option)} must be at least {least}, not {getattr(self, option)}")
-        if self.memory is not None and self.memory < 0:
-            raise FirststepError(f"--memory must be at least 0, not {self.memory}")
-        if self.updates is not None and self.updates < 1:
-            raise FirststepError(f"--updates must be at least 1, not {self.updates}")
+            value = getattr(self, option)
+            if value is not None and value < least:
+                raise FirststepError(f"`{option}` must be at least {least}, not {value}")
+        at_most = {"seed": LARGEST_SEED, "threads": MOST_THREADS}
+        for option, most in at_most.items():
+            if getattr(self, option) > most:
+                raise FirststepError(f"`{option}` must be at most {most}, not {getattr(self, option)}")
         for option in ("outer_rate", "rate", "gamma"):
             value = getattr(self, option)
             least_allowed = 0.0 if option == "gamma" else math.ulp(0.0)
             if value is not None and not least_allowed <= value < math.inf:
-                raise FirststepError(f"{flag(option)} must be a positive number, not {value}")
+                raise FirststepError(f"`{option}` must be a positive number, not {value}")
         if self.compile and self.engine != "stepwise":
-            raise FirststepError("--compile works with --engine stepwise only")
+            raise FirststepError("`compile` works with `engine=stepwise` only")
 
     def _check_types(self) -> None:
         """A file may say ``2.5`` steps or ``true`` queries: Python would compute with them."""
@@ -156,7 +163,7 @@ class TrainConfig:
                 words = " or ".join(
                     "nothing" if kind is types.NoneType else kind.__name__ for kind in allowed
                 )
-                raise FirststepError(f"{flag(field)} must be {words}, not {value!r}")
+                raise FirststepError(f"`{field}` must be {words}, not {value!r}")
 
     @property
     def total_updates(self) -> int:
@@ -199,17 +206,21 @@ class TrainConfig:
         }
 
     @staticmethod
-    def from_json(values: dict[str, Any]) -> TrainConfig:
+    def from_json(values: Any, where: str = "the configuration") -> TrainConfig:
+        """What :meth:`to_json` gave; ``where`` is what an error calls it."""
+        TrainConfig.refuse_unknown_fields(values, where)
+        return to_record(values, TrainConfig, where)
+
+    @staticmethod
+    def refuse_unknown_fields(values: Any, where: str) -> None:
+        """A setting that this version does not have might have changed the result."""
         known = {field.name for field in dataclasses.fields(TrainConfig)}
-        unknown = sorted(set(values) - known)
+        unknown = sorted(set(values) - known) if isinstance(values, dict) else []
         if unknown:
-            raise FirststepError(
-                f"the configuration has {', '.join(unknown)}, which this version does not know"
-            )
-        paths = {name: Path(values[name]) for name in ("data_path", "cache") if values.get(name) is not None}
-        return TrainConfig(**{**values, **paths})
+            raise FirststepError(f"{where}: this version has no {', '.join(unknown)} in a configuration")
 
 
-def flag(option: str) -> str:
-    """A field as the command line calls it."""
-    return "--" + option.replace("_", "-")
+def unknown_value(option: str, value: str, allowed: Sequence[str]) -> FirststepError:
+    near = difflib.get_close_matches(value, allowed, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return FirststepError(f"`{option}` {value} is unknown; {hint}choose from {', '.join(allowed)}")

@@ -6,13 +6,14 @@ import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import torch
 
 PACKAGE = Path(__file__).parents[1] / "__init__.py"
 
 
-def collect_provenance(device: str = "auto") -> dict[str, str | None]:
+def collect_provenance(device: str = "auto") -> dict[str, Any]:
     """The machine and the code that computed a result."""
     return {
         "firststep": package_version(),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,7 +16,8 @@ from firststep.errors import FirststepError
 from firststep.training.checkpoint import Checkpoint, load_checkpoint
 from firststep.training.config import TrainConfig
 from firststep.training.provenance import collect_provenance
-from firststep.utils import read_json, try_lock, write_json, write_text
+from firststep.training.run_record import Entry, RunRecord, read_metrics, read_run_record
+from firststep.utils import make_folder, remove_leftovers, try_lock, write_text
 
 BUILTIN = "builtin:"
 
@@ -42,19 +42,13 @@ class Run:
         return self.folder / "checkpoints" / f"{which}.safetensors"
 
     @cached_property
-    def record(self) -> dict[str, Any]:
-        """Configuration, data fingerprint and versions, as written when the run began."""
-        record = read_json(self.record_path)
-        if not isinstance(record, dict) or "config" not in record:
-            raise FirststepError(f"{self.record_path} is not the record of a run")
-        return record
+    def record(self) -> RunRecord:
+        """Configuration, data fingerprint and versions."""
+        return read_run_record(self.record_path)
 
-    @cached_property
+    @property
     def config(self) -> TrainConfig:
-        try:
-            return TrainConfig.from_json(self.record["config"])
-        except FirststepError as error:
-            raise FirststepError(f"{self.record_path}: {error}") from None
+        return self.record.config
 
     @property
     def name(self) -> str:
@@ -63,62 +57,50 @@ class Run:
     def load(self, which: str, device: torch.device) -> Checkpoint:
         return load_checkpoint(self.checkpoint_path(which), device)
 
-    def metrics(self, tolerant: bool = False) -> list[dict[str, Any]]:
+    def metrics(self, tolerant: bool = False) -> list[Entry]:
         """The logged lines, in order; ``tolerant`` leaves out lines that cannot be read, as after a kill."""
-        if not self.metrics_path.is_file():
-            return []
-        entries = []
-        for line in self.metrics_path.read_bytes().splitlines():
-            try:
-                entry = json.loads(line)
-                if not isinstance(entry, dict) or type(entry.get("update")) is not int:
-                    raise ValueError("a line is not an entry with an update")
-                entries.append(entry)
-            except ValueError as error:
-                if not tolerant:
-                    raise FirststepError(f"{self.metrics_path} is damaged ({error})") from None
-        return entries
+        return read_metrics(self.metrics_path, tolerant) if self.metrics_path.exists() else []
 
     def keep_metrics_until(self, update: int) -> None:
         """Drop what was logged after the checkpoint that a run resumes from, and a torn last line."""
-        if not self.metrics_path.is_file():
+        if self.metrics_path.is_symlink() and not self.metrics_path.exists():
+            raise FirststepError(
+                f"{self.metrics_path} is a dead link; remove it, or bring back what it names"
+            )
+        if not self.metrics_path.exists():
             return
         entries = [entry for entry in self.metrics(tolerant=True) if entry["update"] <= update]
         write_text(self.metrics_path, "".join(f"{json.dumps(entry)}\n" for entry in entries))
 
     def make_folder(self) -> None:
         """With the folder of the checkpoints; both may exist."""
-        try:
-            self.checkpoint_path("last").parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FirststepError(f"cannot make the run folder {self.folder}: {error.strerror}") from None
+        make_folder(self.checkpoint_path("last").parent)
 
     def create(self, config: TrainConfig, data: Dataset) -> None:
         """Write the record of a new run into its folder; one that exists is never touched."""
         if self.record_path.exists():
             raise RunTaken(
                 f"{self.folder} already holds a run; go on with `firststep train --resume {self.folder}`, "
-                "or choose another folder with --out"
+                "or choose another folder with `out`"
             )
-        write_json(
-            self.record_path,
-            {
-                "config": config.to_json(),
-                "data_fingerprint": data.fingerprint,
-                "preprocessing": data.preprocessing.describe(),
-                **collect_provenance(config.device),
-            },
+        record = RunRecord(
+            config=config,
+            data_fingerprint=data.fingerprint,
+            preprocessing=data.preprocessing,
+            **collect_provenance(config.device),
         )
+        record.save(self.record_path)
 
     def change(self, config: TrainConfig) -> None:
         """Go on with another configuration from here."""
-        write_json(self.record_path, {**self.record, "config": config.to_json()})
+        replace(self.record, config=config).save(self.record_path)
 
     def lock(self) -> AbstractContextManager[object]:
         """Held while a process trains here; the system releases it when the process dies."""
         lock = try_lock(self.folder / ".lock")
         if lock is None:
             raise RunTaken(f"another process is training in {self.folder}")
+        remove_leftovers(self.folder)
         return lock
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from firststep.training.provenance import hardware
-from firststep.utils import read_json, write_json
+from firststep.utils import read_record, write_json
 
 FILE = "sessions.json"
 
@@ -35,13 +34,13 @@ def timed(folder: Path, device: str) -> Iterator[None]:
     """Record that a session began, and at its end how long it was."""
     path = folder / FILE
     before = _sessions(path)
-    session: dict[str, Any] = {"machine": hardware(device), "seconds": None}
-    write_json(path, [*before, session])
+    session = _Session(machine=hardware(device))
+    _write(path, [*before, session])
     start = time.monotonic()
     try:
         yield
     finally:
-        write_json(path, [*before, {**session, "seconds": round(time.monotonic() - start, 1)}])
+        _write(path, [*before, replace(session, seconds=round(time.monotonic() - start, 1))])
 
 
 def training_time(folder: Path) -> TrainingTime | None:
@@ -49,9 +48,19 @@ def training_time(folder: Path) -> TrainingTime | None:
     sessions = _sessions(folder / FILE)
     if not sessions:
         return None
-    known = [session["seconds"] for session in sessions if session["seconds"] is not None]
+    known = [session.seconds for session in sessions if session.seconds is not None]
     return TrainingTime(sum(known), len(sessions), len(sessions) - len(known))
 
 
-def _sessions(path: Path) -> list[dict[str, Any]]:
-    return read_json(path) if path.is_file() else []
+@dataclass(frozen=True)
+class _Session:
+    machine: str
+    seconds: float | None = None
+
+
+def _sessions(path: Path) -> list[_Session]:
+    return read_record(path, list[_Session]) if path.exists() else []
+
+
+def _write(path: Path, sessions: list[_Session]) -> None:
+    write_json(path, [asdict(session) for session in sessions])

@@ -46,16 +46,16 @@ def lock_folder(
     held.enter_context(run.lock())  # before anything is written: another process may be starting here too
     if is_new:
         run.create(config, data)
-    elif run.record["data_fingerprint"] != data.fingerprint:
+    elif run.record.data_fingerprint != data.fingerprint:
         raise FirststepError(
-            f"{run.folder} was trained on other data (fingerprint {run.record['data_fingerprint']}, "
+            f"{run.folder} was trained on other data (fingerprint {run.record.data_fingerprint}, "
             f"here {data.fingerprint}): the run cannot go on"
         )
     has_begun = run.checkpoint_path("last").is_file()
     if not has_begun and not restart and len(run.metrics(tolerant=True)) > 1:
         raise FirststepError(
             f"{run.checkpoint_path('last')} is missing although the run had been trained; bring it back, or "
-            "start over with --restart, which drops what was logged"
+            "start over with `restart=True`, which drops what was logged"
         )
     saved = run.load("last", torch.device("cpu")) if has_begun else None
     if saved is not None and saved.update > config.total_updates:

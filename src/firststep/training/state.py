@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params
-from firststep.training.checkpoint import Checkpoint, check_fits
+from firststep.training.checkpoint import Best, Checkpoint, check_fits
+
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""What Adam keeps for each parameter."""
 
 
 class TrainingState:
@@ -20,7 +22,7 @@ class TrainingState:
         self.meta = meta
         self.optimiser = torch.optim.Adam(self._parameters().values(), outer_rate)
         self.update = 0
-        self.best: dict[str, Any] = {"accuracy": -1.0, "update": 0}
+        self.best: Best = {"accuracy": -1.0, "update": 0}
 
     def step(self, gradients: Params) -> None:
         """One meta-update; gradients by the names of the meta-learner's parameters."""
@@ -49,12 +51,18 @@ class TrainingState:
         self.meta.load_state_dict(saved.model)
         for name, parameter in self._parameters().items():
             moments = {
-                key.split("/", 1)[0]: value
-                for key, value in saved.optimiser.items()
-                if key.split("/", 1)[1] == name
+                kind: saved.optimiser[f"{kind}/{name}"]
+                for kind in MOMENTS
+                if f"{kind}/{name}" in saved.optimiser
             }
-            if not moments:
+            if len(moments) < len(MOMENTS):
                 raise FirststepError(f"{path} lacks the optimiser's state for {name}")
+            for kind, value in moments.items():
+                shape, dtype = ((), torch.float32) if kind == "step" else (parameter.shape, parameter.dtype)
+                if value.shape != shape or value.dtype != dtype:
+                    raise FirststepError(
+                        f"{path}: the optimiser's {kind} of {name} has another shape or type"
+                    )
             # Adam counts its steps on the CPU, whatever device the parameters are on.
             self.optimiser.state[parameter] = {
                 kind: value.cpu() if kind == "step" else value.to(parameter.device)

@@ -29,15 +29,15 @@ def parse_sweep(parts: Sequence[str]) -> dict[str, list[Any]]:
         if field not in fields:
             raise unknown("field of a sweep", name, [each.replace("_", "-") for each in fields])
         if not equals or not texts:
-            raise FirststepError(f"--sweep {part}: write it as {name}=value,value")
+            raise FirststepError(f"`sweep` {part}: write it as {name}=value,value")
         if field in varied:
-            raise FirststepError(f"--sweep has {name} twice")
+            raise FirststepError(f"`sweep` has {name} twice")
         values = [_value(field, text.strip(), kinds[field]) for text in texts.split(",")]
         if len(set(values)) < len(values):
-            raise FirststepError(f"--sweep {part} has a value twice")
+            raise FirststepError(f"`sweep` {part} has a value twice")
         varied[field] = values
     if not varied:
-        raise FirststepError("--sweep needs what varies, such as seed=0,1,2")
+        raise FirststepError("`sweep` needs what varies, such as seed=0,1,2")
     return varied
 
 
@@ -54,7 +54,7 @@ def _value(field: str, text: str, kind: Any) -> Any:
         return TRUTH[text.lower()] if kind is bool else kind(text)
     except (ValueError, KeyError):
         words = {int: "an integer", float: "a number", bool: "true or false"}
-        raise FirststepError(f"--sweep {field}={text}: {field} is {words.get(kind, kind.__name__)}") from None
+        raise FirststepError(f"`sweep` {field}={text}: {field} is {words.get(kind, kind.__name__)}") from None
 
 
 def product_of(base: TrainConfig, varied: dict[str, list[Any]]) -> dict[str, TrainConfig]:
@@ -64,7 +64,7 @@ def product_of(base: TrainConfig, varied: dict[str, list[Any]]) -> dict[str, Tra
         chosen = dict(zip(varied, values, strict=True))
         name = folder_name(chosen)
         if name in runs:
-            raise FirststepError(f"--sweep: two runs would have the folder {name}")
+            raise FirststepError(f"`sweep`: two runs would have the folder {name}")
         runs[name] = replace(base, **chosen)
     return runs
 

@@ -34,7 +34,7 @@ class TrainedModel:
     @property
     def preprocessing(self) -> Preprocessing:
         """How the images it was trained on were prepared."""
-        return Preprocessing(**self.run.record["preprocessing"])
+        return self.run.record.preprocessing
 
     def evaluate(
         self,
@@ -104,7 +104,7 @@ def load_trained(
     """
     run = open_run(where)
     config = run.config if device is None else replace(run.config, device=device)
-    preprocessing = Preprocessing(**run.record["preprocessing"])
+    preprocessing = run.record.preprocessing
     meta = build_meta_learner(
         config, image_size=preprocessing.image_size, channels=preprocessing.channels, device=on
     )

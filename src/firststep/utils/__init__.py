@@ -5,8 +5,9 @@ Nothing here imports another room.
 
 from firststep.utils.cores import available_cores
 from firststep.utils.files import (
-    prepare_file,
-    prepare_folder,
+    check_file_writable,
+    check_folder_writable,
+    make_folder,
     remove_leftovers,
     replacing,
     write_json,
@@ -29,11 +30,12 @@ __all__ = [
     "UnknownName",
     "WorkerProcess",
     "available_cores",
+    "check_file_writable",
+    "check_folder_writable",
     "check_format",
     "locked",
+    "make_folder",
     "parse_json",
-    "prepare_file",
-    "prepare_folder",
     "read_bytes",
     "read_json",
     "read_record",

@@ -6,6 +6,7 @@ import contextlib
 import glob
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,8 @@ from typing import Any
 
 from firststep.errors import FirststepError
 
-try:
+if sys.platform != "win32":  # what a killed process left stays there
     import fcntl
-except ImportError:  # Windows: what a killed process left there stays
-    fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".tmp"
 
@@ -52,7 +51,7 @@ def _locked_temporary(path: Path) -> tuple[int, Path]:
     """A new file beside ``path``, and a handle with a lock on it for as long as its process lives."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SUFFIX, dir=path.parent)
-        if fcntl is None:
+        if sys.platform == "win32":
             return handle, Path(name)
         fcntl.flock(handle, fcntl.LOCK_EX)
         if os.path.exists(name):  # else another process took it for a dead one's before it was locked
@@ -66,7 +65,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _remove(candidates: Iterator[Path]) -> None:
-    if fcntl is None:
+    if sys.platform == "win32":
         return
     for path in candidates:
         with contextlib.suppress(OSError):  # gone, a folder, locked by a living process, or not ours
@@ -79,28 +78,42 @@ def _remove(candidates: Iterator[Path]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    with replacing(path) as temporary:
+    try:
         # Names of files may hold bytes that are no text; they are written as they were read.
-        temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
+        content = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a character, as a damaged JSON file may have it
+        content = text.encode("utf-8", "backslashreplace")
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make a folder for output and try it out, so that hours of work do not end in an error."""
+def make_folder(folder: Path) -> None:
+    """With those above it; it may exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FirststepError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+
+
+def check_folder_writable(folder: Path) -> None:
+    """Refuse a folder for output that cannot be made or written to, before hours of work. It is not made."""
+    existing = next(each for each in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(each))
+    try:
         # Tried out, because permission bits are unreliable on network drives and for the superuser.
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         raise FirststepError(f"cannot write to the folder {folder}: {error.strerror or error}") from None
 
 
-def prepare_file(path: Path) -> None:
-    """The same for a file that will be written."""
+def check_file_writable(path: Path, *endings: str) -> None:
+    """The same for a file, whose name must have one of the endings, if there are any."""
     if path.is_dir():
         raise FirststepError(f"cannot write {path}: it is a folder")
-    prepare_folder(path.parent)
+    if endings and path.suffix.lower() not in endings:
+        raise FirststepError(f"cannot write {path}: its name must end in {' or '.join(endings)}")
+    check_folder_writable(path.parent)

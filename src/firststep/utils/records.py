@@ -31,7 +31,9 @@ def to_record(value: Any, kind: type[Record], where: str) -> Record:
 
     try:
         return msgspec.convert(value, kind, dec_hook=_path)
-    except (msgspec.ValidationError, FirststepError) as error:
+    except UnicodeEncodeError:
+        raise FirststepError(f"{where} is damaged: it holds half a character") from None
+    except (msgspec.ValidationError, FirststepError) as error:  # the second from a __post_init__
         raise FirststepError(f"{where}: {_field_first(str(error))}") from None
 
 
@@ -80,7 +82,7 @@ def read_bytes(path: Path) -> bytes:
 def _path(kind: type, value: Any) -> Any:
     """JSON has no paths: they are written as text."""
     if kind is not Path:
-        raise NotImplementedError(f"a record cannot hold {kind}")
+        raise TypeError(f"a record cannot hold {kind}")
     if not isinstance(value, str):
         raise TypeError(f"expected a path, got {_json_name(value)}")
     return Path(value)

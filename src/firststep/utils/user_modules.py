@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from firststep.errors import FirststepError
+from firststep.errors import FirststepError, reason
 
 VARIABLE = "FIRSTSTEP_IMPORT"
 """Environment variable with the names, separated by commas. Processes that a command starts inherit it."""
@@ -37,15 +37,18 @@ def import_user_modules(more: Iterable[str] = ()) -> None:
 
 def _import(name: str, folder: str) -> None:
     if name.endswith(".py") or os.sep in name:
-        raise FirststepError(f"--import {name}: name the module as an import statement does, without .py")
+        raise FirststepError(
+            f"cannot import {name}: name the module as an import statement does, without .py"
+        )
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise FirststepError(f"--import {name}: {error}") from error
+            raise FirststepError(f"cannot import {name}: {error}") from error
         raise FirststepError(
-            f"--import {name}: there is no such module in {folder} or among the installed packages"
+            f"cannot import {name}: there is no such module in {folder} or among the installed packages"
         ) from error
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise FirststepError(f"--import {name}: {type(error).__name__}: {reason}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a module of the user's does when it is imported
+        raise FirststepError(f"cannot import {name}: {reason(error)}") from error

@@ -1,0 +1,128 @@
+"""Flags of the command line, read by tyro from a function's signature; mistakes in them are one line.
+
+tyro explains a mistake in a box of many lines. It is caught and said shorter: the flag, what was given, what
+is allowed and the nearest match.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import tyro
+
+from firststep.cli.boundary import is_rank0
+from firststep.errors import FirststepError
+
+
+class WrongArguments(FirststepError):
+    """What was typed after the command cannot be understood."""
+
+
+def call(function: Callable[..., None], prog: str, arguments: Sequence[str]) -> None:
+    """Call a function with its arguments from the command line."""
+    _parsed(
+        prog,
+        arguments,
+        lambda: tyro.cli(_deferred(function), prog=prog, args=arguments, console_outputs=is_rank0()),
+    )()
+
+
+def call_subcommand(
+    functions: Mapping[str, Callable[..., None]], prog: str, arguments: Sequence[str]
+) -> None:
+    """Call the function that the first argument names with the others."""
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in functions:
+        raise WrongArguments(f"unknown subcommand {arguments[0]!r}; there are: {', '.join(functions)}")
+    if not arguments:
+        raise WrongArguments(f"name a subcommand: {', '.join(functions)}; {prog} --help explains them")
+    deferred = {name: _deferred(function) for name, function in functions.items()}
+    _parsed(
+        prog,
+        arguments,
+        lambda: tyro.extras.subcommand_cli_from_dict(deferred, prog=prog, args=arguments),
+    )()
+
+
+def _deferred(function: Callable[..., None]) -> Callable[..., Callable[[], None]]:
+    """tyro calls what it has read arguments for; this keeps the call for later."""
+
+    @functools.wraps(function)
+    def keep(*values: Any, **named: Any) -> Callable[[], None]:
+        return functools.partial(function, *values, **named)
+
+    return keep
+
+
+def _parsed(
+    prog: str, arguments: Sequence[str], parse: Callable[[], Callable[[], None]]
+) -> Callable[[], None]:
+    text = io.StringIO()
+    try:
+        asks_for_help = any(argument in ("-h", "--help") for argument in arguments)
+        with contextlib.redirect_stderr(text), nullcontext() if asks_for_help else _unbroken_lines():
+            return parse()
+    except SystemExit as end:
+        if end.code in (0, None):  # help was shown
+            return lambda: None
+        raise WrongArguments(f"{explain(text.getvalue(), arguments)} ({prog} --help explains)") from None
+
+
+@contextlib.contextmanager
+def _unbroken_lines() -> Iterator[None]:
+    """tyro fits its text to the terminal; lines that are not broken can be read again."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "10000"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+
+
+def explain(box: str, arguments: Sequence[str]) -> str:
+    """The first mistake of those in tyro's box, in a line; all of its text if it is of an unknown kind."""
+    lines = [re.sub(r"^[│|]|[│|]$", "", line.strip()).strip() for line in box.splitlines()]
+    lines = [line for line in lines if line and not re.fullmatch(r"[─╭╮╰╯+-]+.*[─╭╮╰╯+-]+|[─-]+", line)]
+    text = "\n".join(lines)
+    near = re.search(r"Perhaps you meant:\n(--?[\w-]+)", text)
+    if found := re.search(r"^Unrecognized (?:or misplaced )?options:\s+(.*)$", text, re.MULTILINE):
+        first = found[1].split(", ")[0].split(" (applied to ")[0]
+        if not first.startswith("-"):
+            return f"{first!r} is not understood here"
+        return f"unknown flag {first}" + (f"; did you mean {near[1]}?" if near else "")
+    if found := re.search(r"invalid choice '(.*)' for argument '(.*)'. Expected one of \((.*)\)", text):
+        allowed = [name for name in re.findall(r"'([^']*)'", found[3]) if name != "None"]
+        match = difflib.get_close_matches(found[1], allowed, n=1)
+        hint = f"did you mean {match[0]}? " if match else ""
+        return f"{found[2]} {found[1]}: {hint}choose from {', '.join(allowed)}"
+    if found := re.search(r"Missing value for argument '(.*)'", text):
+        return f"{found[1]} needs a value"
+    if found := re.search(r"^Error parsing (\S+):", text, re.MULTILINE):
+        flag = found[1]
+        wanted = re.search(
+            rf"^{re.escape(flag)} (\S.*)$", text.partition("Argument helptext:")[2], re.MULTILINE
+        )
+        kind = wanted[1].replace("{None}|", "") if wanted else "another value"
+        return f"{flag} {_given(flag, arguments)}: expected {kind}"
+    if found := re.search(r"^Missing from .*:\n(\S+)(?: .*)?\n(.*)$", text, re.MULTILINE):
+        return f"{found[1]} is missing ({found[2].replace(' (required)', '').rstrip('.;')})"
+    return " ".join(text.partition("For full helptext")[0].split())
+
+
+def _given(flag: str, arguments: Sequence[str]) -> str:
+    """What was typed for a flag."""
+    for number, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name.replace("_", "-") == flag.replace("_", "-"):
+            return value if equals else " ".join(arguments[number + 1 : number + 2])
+    return "as given"

@@ -1,0 +1,184 @@
+"""The one place where a command's exceptions, signals and standard streams become words and an exit status.
+
+The library raises typed errors. Whatever else comes up is a mistake of ours, and is said to be one: still a
+single line, because a user can do nothing with the others. Nothing slow is imported here, so
+that Ctrl-C is understood while torch is still being loaded.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import re
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from firststep.errors import FirststepError, reason
+from firststep.utils.user_modules import user_modules
+
+BAD_INPUT = 2
+INTERRUPTED = 128 + signal.SIGINT
+SILENCE = 10.0
+"""Seconds that a process which does not speak waits with a failure, to be ended by torchrun."""
+LONGEST = 1000
+"""Characters of a message: what was typed or read may be endless."""
+NAMES = "firststep-names"
+"""How text is written that the terminal's encoding lacks."""
+
+
+def is_rank0() -> bool:
+    """Of the processes that torchrun started, one tells what all came to know."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def within_boundary(command: Callable[[], int], *, debug: bool = False, own_process: bool = True) -> int:
+    """Run a command and return its exit status: 0 done, 2 bad input or failure, 130 interrupted.
+
+    Args:
+        command: returns a status or raises.
+        debug: let errors pass with their traceback.
+        own_process: whether signals and streams of this process are ours to set.
+    """
+    if own_process:
+        _prepare_streams()
+        _on_interrupt(_leave_at_once)
+    status = _status(command, debug)
+    if own_process:  # what is done is done: Ctrl-C while Python cleans up ends it at once
+        _on_interrupt(lambda number, frame: os._exit(status))
+    if status == BAD_INPUT and not is_rank0():
+        # torchrun ends all processes as soon as one fails, even before rank 0 has printed why.
+        time.sleep(SILENCE)
+    return status
+
+
+def _status(command: Callable[[], int], debug: bool) -> int:
+    try:
+        status = command()
+        sys.stdout.flush()  # here, where a full disk can still be reported in one line
+        return status
+    except KeyboardInterrupt as interrupt:
+        say(str(interrupt) or "interrupted; the same command starts again")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, say `head`, has gone: nothing is wrong
+        _discard_output()
+        return 0
+    except BaseException as error:  # what a module of the user's raises need not be an Exception
+        if debug:
+            raise
+        say(_output_failure() or describe(error))
+        return BAD_INPUT
+
+
+def interrupts_as_usual() -> None:
+    """From here on Ctrl-C is an exception, so that work can be saved or undone."""
+    _on_interrupt(signal.default_int_handler)
+
+
+def say(message: str) -> None:
+    """One line on standard error, from one process."""
+    if is_rank0() and sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # there is nobody left to tell
+            print(f"firststep: {_one_line(message)}", file=sys.stderr, flush=True)
+
+
+def describe(error: BaseException) -> str:
+    """What went wrong, in one line that says what to do."""
+    if isinstance(error, FirststepError):
+        return as_flags(str(error))
+    if isinstance(error, MemoryError) or "can't allocate memory" in reason(error):
+        return "there is not enough memory for this; fewer or smaller images, filters or tasks need less"
+    if isinstance(error, OSError) and error.strerror:
+        # Files of results are written with errors of their own; what has no name is a stream.
+        named = isinstance(error.filename, str | bytes)
+        return f"{os.fsdecode(error.filename) if named else 'cannot write the output'}: {error.strerror}"
+    what = reason(error)
+    if own := user_modules():
+        return f"{what}; one of your modules ({', '.join(own)}) may be the cause: --debug shows where"
+    return f"internal error ({what}); please report it, with what --debug shows"
+
+
+def as_flags(message: str) -> str:
+    """The library's options, written as Python in backticks, as the flags of a command."""
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found[1].replace("_", "-"), found[2]
+        if value == "False":
+            return f"--no-{name}"
+        return f"--{name}" if value in (None, "True") else f"--{name} {value}"
+
+    return re.sub(r"`([a-z][a-z_]*)(?:=([^`\s]*))?`", flag, message)
+
+
+def _one_line(text: str) -> str:
+    """Without what would break the line or move the terminal's cursor: names of files may hold anything."""
+    line = " ".join(text.split())
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+    return "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else f"\\x{ord(c):02x}" for c in line)
+
+
+def _prepare_streams() -> None:
+    """Standard streams that exist and take any name of a file or class, whatever the locale."""
+    codecs.register_error(NAMES, _name_bytes)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (until the end)
+        elif hasattr(stream, "reconfigure"):
+            with contextlib.suppress(OSError):  # a file that is full already
+                stream.reconfigure(errors=NAMES)
+    if not sys.warnoptions:
+        warnings.showwarning = _show_warning
+
+
+def _name_bytes(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Bytes of a name that are no text are written as they were read; other characters by their numbers."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    found = error.object[error.start : error.end]
+    if all("\udc80" <= character <= "\udcff" for character in found):
+        return found.encode("ascii", "surrogateescape"), error.end
+    return codecs.backslashreplace_errors(error)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """In one line; where in the code it arose helps no user."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
+        say(f"warning: {message}")
+
+
+def _on_interrupt(handler: Callable[[int, FrameType | None], Any]) -> None:
+    """Unless Ctrl-C is ignored on purpose, as in a job in the background."""
+    if threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    ):
+        signal.signal(signal.SIGINT, handler)
+
+
+def _leave_at_once(number: int, frame: FrameType | None) -> None:
+    """While libraries are being imported: an exception in their midst would end in pages of text."""
+    say("interrupted; the same command starts again")
+    os._exit(INTERRUPTED)
+
+
+def _discard_output() -> None:
+    """So that Python does not try again at exit to write what is left."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _output_failure() -> str | None:
+    """Why nothing can be written to the standard output, if that is so."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        _discard_output()
+        return f"cannot write the output: {getattr(error, 'strerror', None) or error}"
+    return None

@@ -1,0 +1,135 @@
+"""What the first inner step of a meta-learner does, and in words what keeps it from being a good one.
+
+Each cause has a number of its own, measured on the same tasks:
+
+- **class offset**: the initial classifier prefers some classes whatever the sample. Seen by taking it away:
+  if the accuracy after the step jumps when the mean query logit is subtracted, the features were right and
+  the offset was the problem.
+- **overshoot**: the step is longer than the curvature allows. Along an eigenvector of the Gauss-Newton matrix
+  of the support loss a gradient step multiplies the error by 1 - α λ, which grows where α λ > 2.
+- **rank loss**: fewer directions than there are support samples; where the classifier has fewer parameters
+  than that, there are **too few features**.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from firststep.adaptation import support_gram
+from firststep.conditioning import eigenvalues, numerical_rank
+from firststep.meta_learner import MetaLearner
+from firststep.task import Task
+
+JUMP = 0.05
+"""Accuracy that taking the offset away must bring for it to be called the cause."""
+UNSTABLE = 2.0
+"""α λ_max beyond which a gradient step increases the error."""
+FULL = 0.95
+"""Share of the possible rank below which some of it is lost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstStep:
+    """Means over tasks, before (0) and after (1) the first inner step."""
+
+    classes: int
+    support_loss: tuple[float, float]
+    largest_share: tuple[float, float]
+    """Of the query samples, those in the class that most are put into."""
+    accuracy: tuple[float, float]
+    centred_accuracy: float
+    """After the step, with the mean query logit subtracted."""
+    curvature: float | None
+    """α λ_max of the classifier; None for a rule without a single rate."""
+    rank: float
+    """Of the classifier's Gram matrix."""
+    samples: int
+    parameters: int
+    """Those of the classifier."""
+
+    def causes(self) -> list[str]:
+        """What keeps the first step from being good, the most telling first; empty if nothing was found."""
+        found = []
+        gain = self.centred_accuracy - self.accuracy[1]
+        if gain > JUMP:
+            found.append(
+                f"class offset: {100 * self.largest_share[1]:.0f} % of the queries fall into one of "
+                f"{self.classes} classes after step 1 (support loss at step 0: {self.support_loss[0]:.2f}, "
+                f"log {self.classes} is {np.log(self.classes):.2f}); without the mean logit the accuracy is "
+                f"{100 * self.centred_accuracy:.1f} % instead of {100 * self.accuracy[1]:.1f} %"
+            )
+        if self.curvature is not None and self.curvature > UNSTABLE:
+            found.append(
+                f"overshoot: the step is too long for the curvature, α λ_max = {self.curvature:.2g} > 2 "
+                f"(support loss {self.support_loss[0]:.2f} to {self.support_loss[1]:.2f})"
+            )
+        if self.parameters < self.samples:
+            found.append(
+                f"too few features: {self.parameters} parameters of the classifier for {self.samples} samples"
+            )
+        possible = min(self.samples, self.parameters)
+        if self.rank < FULL * possible:
+            found.append(f"rank loss: {self.rank:.1f} of {possible} directions are left")
+        return found
+
+
+def measure_first_step(meta: MetaLearner, tasks: Iterable[Task], rate: float | None = None) -> FirstStep:
+    """Take one inner step on each task.
+
+    Args:
+        meta: the learner.
+        tasks: to adapt to and to be tested on.
+        rate: the inner learning rate, where the rule has a single one.
+    """
+    rows = [_one_task(meta, task, rate) for task in tasks]
+    mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    return FirstStep(
+        classes=int(mean["classes"]),
+        support_loss=(mean["loss 0"], mean["loss 1"]),
+        largest_share=(mean["share 0"], mean["share 1"]),
+        accuracy=(mean["accuracy 0"], mean["accuracy 1"]),
+        centred_accuracy=mean["centred"],
+        curvature=None if rate is None else mean["curvature"],
+        rank=mean["rank"],
+        samples=int(mean["samples"]),
+        parameters=int(mean["parameters"]),
+    )
+
+
+def _one_task(meta: MetaLearner, task: Task, rate: float | None) -> dict[str, float]:
+    trajectory = meta.iterate_steps(task.support_x, task.support_y)
+    model = meta.functional
+    row: dict[str, float] = {}
+    for step in (0, 1):
+        params = next(trajectory)
+        with torch.no_grad():
+            support = model(params, task.support_x).logits.double()
+            query = model(params, task.query_x).logits.double()
+            row[f"loss {step}"] = F.cross_entropy(support, task.support_y).item()
+            row[f"share {step}"] = _largest_share(query)
+            row[f"accuracy {step}"] = _accuracy(query, task.query_y)
+            if step == 0:
+                gram = support_gram(model, task.support_x, task.support_y, params=params, subset="cls")
+                # The mean loss is the sum of the squared residuals: its Gauss-Newton matrix is 2 JᵀJ.
+                row["curvature"] = 2 * (rate or 0.0) * eigenvalues(gram)[-1].item()
+                row["rank"] = float(numerical_rank(gram))
+                row["samples"] = len(gram)
+                row["parameters"] = sum(params[name].numel() for name in model.subset("cls"))
+                row["classes"] = query.shape[-1]
+            else:
+                row["centred"] = _accuracy(query - query.mean(0), task.query_y)
+    return row
+
+
+def _accuracy(logits: Tensor, labels: Tensor) -> float:
+    return (logits.argmax(-1) == labels).double().mean().item()
+
+
+def _largest_share(logits: Tensor) -> float:
+    return logits.argmax(-1).bincount().max().item() / len(logits)
