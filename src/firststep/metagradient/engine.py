@@ -83,7 +83,7 @@ class MetaGradient:
             if engine == "stepwise"
             else Unrolled(model, rule, steps, conditioning)
         )
-        self.gamma = conditioning.weight if conditioning else 0.0
+        self.gamma = float(conditioning.weight) if conditioning else 0.0
         self.streams = streams
 
     def __call__(
