@@ -18,11 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
-from firststep.adaptation import support_gram
 from firststep.conditioning import eigenvalues, numerical_rank
+from firststep.evaluation.metrics import AdaptationState, accuracy, largest_share, support_loss
 from firststep.meta_learner import MetaLearner
 from firststep.task import Task
 
@@ -108,28 +106,21 @@ def _one_task(meta: MetaLearner, task: Task, rate: float | None) -> dict[str, fl
     row: dict[str, float] = {}
     for step in (0, 1):
         params = next(trajectory)
+        state = AdaptationState(model, params, task, step, "cls")
         with torch.no_grad():
-            support = model(params, task.support_x).logits.double()
-            query = model(params, task.query_x).logits.double()
-            row[f"loss {step}"] = F.cross_entropy(support, task.support_y).item()
-            row[f"share {step}"] = _largest_share(query)
-            row[f"accuracy {step}"] = _accuracy(query, task.query_y)
+            row[f"loss {step}"] = support_loss(state).item()
+            row[f"share {step}"] = largest_share(state).item()
+            row[f"accuracy {step}"] = accuracy(state).item()
+            logits = state.query.logits
             if step == 0:
-                gram = support_gram(model, task.support_x, task.support_y, params=params, subset="cls")
+                gram = state.gram
                 # The mean loss is the sum of the squared residuals: its Gauss-Newton matrix is 2 JᵀJ.
                 row["curvature"] = 2 * (rate or 0.0) * eigenvalues(gram)[-1].item()
                 row["rank"] = float(numerical_rank(gram))
                 row["samples"] = len(gram)
                 row["parameters"] = sum(params[name].numel() for name in model.subset("cls"))
-                row["classes"] = query.shape[-1]
+                row["classes"] = logits.shape[-1]
             else:
-                row["centred"] = _accuracy(query - query.mean(0), task.query_y)
+                centred = logits - logits.mean(0)
+                row["centred"] = (centred.argmax(-1) == task.query_y).double().mean().item()
     return row
-
-
-def _accuracy(logits: Tensor, labels: Tensor) -> float:
-    return (logits.argmax(-1) == labels).double().mean().item()
-
-
-def _largest_share(logits: Tensor) -> float:
-    return logits.argmax(-1).bincount().max().item() / len(logits)
