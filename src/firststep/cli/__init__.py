@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: dict[str, str] = {
     "demo": "meta-train with and without conditioning on the embedded glyphs and compare, in minutes",
     "data": "look at a dataset, check it and build its cache; `firststep data list` shows all",
+    "pretrain": "train a plain classifier over all training classes, to start meta-training from",
     "train": "meta-train a model by a recipe and flags, or resume a run",
     "evaluate": "test a run: accuracy and condition number after every inner step",
     "compare": "tables, figures and paired differences of several runs",

@@ -68,11 +68,10 @@ def default_folder(config: TrainConfig, varied: tuple[str, ...]) -> Path:
 def _table(jobs: list[Job], failed: dict[str, str]) -> Table:
     table = Table(["run", "best validation accuracy %", "at update"], title="sweep")
     for job in jobs:
-        metrics = [] if job.name in failed else job.run.metrics()
-        if not metrics:
+        best = None if job.name in failed else job.run.best_validation()
+        if best is None:
             table.add_row(job.name, "failed", MISSING)
             continue
-        best = max(metrics, key=lambda entry: entry["validation_accuracy"][-1])
-        accuracy, width = best["validation_accuracy"][-1], best["validation_half_width"][-1]
-        table.add_row(job.name, f"{100 * accuracy:.1f} ± {100 * width:.1f}", str(best["update"]))
+        update, accuracy, width = best
+        table.add_row(job.name, f"{100 * accuracy:.1f} ± {100 * width:.1f}", str(update))
     return table

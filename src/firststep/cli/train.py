@@ -12,6 +12,7 @@ import tyro
 from firststep.cli import sweep
 from firststep.cli.arguments import call
 from firststep.cli.progress import progress_bar
+from firststep.cli.terminal import console
 from firststep.cli.watch import training_view
 from firststep.distributed import join, launched
 from firststep.errors import FirststepError
@@ -116,10 +117,16 @@ def _run(
         try:
             run = train(
                 config, out, resume=resume, updates=updates, resume_if_exists=launched(), restart=restart,
-                on_update=on_update, data=data, team=team,
+                on_update=on_update, on_init=_say_init if team.is_rank0 else None, data=data, team=team,
             )  # fmt: skip
         except OSError as error:
             raise FirststepError(f"cannot write to {where.folder}: {error.strerror or error}") from error
     if team.is_rank0:
         print(f"trained: {run.folder}")
         print(f"test it with: firststep evaluate {run.folder}")
+
+
+def _say_init(own: list[str]) -> None:
+    names = [name.removeprefix("network.") for name in own]
+    rest = f"; with their own initial values: {', '.join(names)}" if names else ""
+    console(stderr=True).print(f"starting from the given weights{rest}")

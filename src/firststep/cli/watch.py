@@ -1,4 +1,7 @@
-"""Training runs as they are seen from the terminal: a bar for each, or a line for each validation."""
+"""Training runs as they are seen from the terminal: a bar for each.
+
+Without a terminal, a line for each validation and at least one every minute.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bars
 
 from firststep.cli.terminal import console
-from firststep.training import TrainingProgress
+from firststep.training import PretrainProgress, TrainingProgress
 
 OnRunUpdate = Callable[[str, TrainingProgress], None]
+SECONDS_BETWEEN_LINES = 60.0
+
+
+class _Clock:
+    """Says when a line is due: there was none for so long."""
+
+    def __init__(self, seconds: float = SECONDS_BETWEEN_LINES) -> None:
+        self.seconds, self.last = seconds, time.monotonic()
+
+    def is_due(self, must: bool = False) -> bool:
+        now = time.monotonic()
+        if not must and now - self.last < self.seconds:
+            return False
+        self.last = now
+        return True
 
 
 class _Speed:
@@ -36,9 +54,13 @@ def _words(name: str, progress: TrainingProgress) -> str:
     kappa = progress.validation.mean("condition_number")[0]
     rank = progress.validation.mean("rank")[0]
     last = progress.validation.steps[-1]
+    averaged = ""
+    if progress.averaged is not None:
+        values = " ".join(f"{100 * value:.1f}" for value in progress.averaged.mean())
+        averaged = f", of the averaged weights: {values} %"
     return (
         f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}, val accuracy at steps "
-        f"0..{last}: {accuracies} %, condition number {kappa:.3g}, rank {rank:.3g}, "
+        f"0..{last}: {accuracies} %{averaged}, condition number {kappa:.3g}, rank {rank:.3g}, "
         f"best {100 * progress.best:.1f} %"
     )
 
@@ -49,12 +71,18 @@ def training_view(names: Sequence[str], meta_batch: int) -> Iterator[OnRunUpdate
     screen = console(stderr=True)
     speeds = {name: _Speed(meta_batch) for name in names}
     if not screen.is_terminal:
+        clocks = {name: _Clock() for name in names}
 
         def say(name: str, progress: TrainingProgress) -> None:
             rate = speeds[name](progress.update)
-            if progress.validation is not None:
+            if clocks[name].is_due(progress.validation is not None):
                 left = meta_batch * (progress.total - progress.update) / rate if rate else 0.0
-                screen.print(f"{_words(name, progress)}, {rate:.1f} tasks/s, {left:.0f} s left")
+                words = (
+                    _words(name, progress)
+                    if progress.validation is not None
+                    else f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}"
+                )
+                screen.print(f"{words}, {rate:.1f} tasks/s, {left:.0f} s left")
 
         yield say
         return
@@ -78,5 +106,49 @@ def training_view(names: Sequence[str], meta_batch: int) -> Iterator[OnRunUpdate
             )
             if progress.validation is not None:
                 bars.console.print(_words(name, progress))
+
+        yield show
+
+
+@contextmanager
+def pretraining_view() -> Iterator[Callable[[PretrainProgress], None]]:
+    """Gives a function of the progress; on standard error."""
+    screen = console(stderr=True)
+    start = time.monotonic()
+    first: list[int] = []
+
+    def words(progress: PretrainProgress) -> str:
+        done = (progress.epoch - 1) * progress.steps + progress.step
+        if not first:
+            first.append(done)
+        seconds = (time.monotonic() - start) / max(1, done - first[0])
+        left = seconds * (progress.epochs * progress.steps - done)
+        text = f"epoch {progress.epoch}/{progress.epochs}, loss {progress.loss:.3f}"
+        if progress.validation is not None:
+            accuracy, width = (100 * value for value in progress.validation)
+            text += f", nearest class means on validation episodes {accuracy:.1f} ± {width:.1f} %"
+            text += f", best {100 * progress.best:.1f} %"
+        return f"{text}, {left:.0f} s left"
+
+    if not screen.is_terminal:
+        clock = _Clock()
+
+        def say(progress: PretrainProgress) -> None:
+            line = words(progress)
+            if clock.is_due(progress.validation is not None):
+                screen.print(f"{line} (step {progress.step}/{progress.steps})")
+
+        yield say
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
+    with Bars(*columns, console=screen) as bars:
+        row = bars.add_task("starting", total=None)
+
+        def show(progress: PretrainProgress) -> None:
+            line = words(progress)
+            done = (progress.epoch - 1) * progress.steps + progress.step
+            bars.update(row, description=line, completed=done, total=progress.epochs * progress.steps)
+            if progress.validation is not None:
+                bars.console.print(line)
 
         yield show

@@ -34,6 +34,7 @@ with extra("cli", "firststep.evaluation"):
     )
     from firststep.evaluation.measure import Measurement, half_width, measure_task, measure_tasks, to_task
     from firststep.evaluation.metrics import METRICS, AdaptationState, Metric
+    from firststep.evaluation.nearest_means import nearest_means_accuracy
 
 __all__ = [
     "DEFAULT_EPISODES",
@@ -69,6 +70,7 @@ __all__ = [
     "measure_task",
     "measure_tasks",
     "metrics_table",
+    "nearest_means_accuracy",
     "paired_differences",
     "spectrum_figure",
     "steps_table",

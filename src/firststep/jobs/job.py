@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from firststep.errors import FirststepError
-from firststep.training import Run, TrainConfig, TrainingProgress, saved_update
+from firststep.training import Run, TrainConfig, TrainingProgress, saved_progress
 
 MACHINE_SETTINGS = ("data_path", "cache", "device", "threads")
 """Fields of a configuration that say where a run is computed, not what: a resumed run may change them."""
@@ -47,11 +47,14 @@ class Job:
         return Run(self.folder)
 
     def is_trained(self) -> bool:
-        """Whether the run has all its updates; a run with other settings in its folder is refused."""
+        """Whether the run has all its updates or stopped early.
+
+        A run with other settings in its folder is refused.
+        """
         if not self.run.record_path.is_file():
             return False
         self._refuse_other_settings()
-        return saved_update(self.run.checkpoint_path("last")) >= self.config.total_updates
+        return self.config.is_finished(*saved_progress(self.run.checkpoint_path("last")))
 
     def missing_evaluations(self) -> list[EvaluationSpec]:
         return [spec for spec in self.evaluations if not spec.is_done(self.folder)]

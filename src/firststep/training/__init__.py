@@ -12,9 +12,12 @@ with extra("cli", "firststep.training"):
         training_episodes,
         validation_episodes,
     )
-    from firststep.training.checkpoint import Checkpoint, load_checkpoint, saved_update
+    from firststep.training.checkpoint import Checkpoint, load_checkpoint, saved_progress, saved_update
     from firststep.training.config import TrainConfig, choices
     from firststep.training.loop import Interrupted, TrainingProgress, train
+    from firststep.training.pretrain_config import PretrainConfig
+    from firststep.training.pretrain_record import Pretraining
+    from firststep.training.pretraining import PretrainProgress, pretrain
     from firststep.training.recipes import RECIPES, recipe
     from firststep.training.run import BUILTIN, Run, RunTaken, open_run
     from firststep.training.run_record import RunRecord
@@ -29,6 +32,9 @@ __all__ = [
     "VALIDATION_SEED",
     "Checkpoint",
     "Interrupted",
+    "PretrainConfig",
+    "PretrainProgress",
+    "Pretraining",
     "Run",
     "RunRecord",
     "RunTaken",
@@ -49,8 +55,10 @@ __all__ = [
     "open_data",
     "open_run",
     "parse_sweep",
+    "pretrain",
     "product_of",
     "recipe",
+    "saved_progress",
     "saved_update",
     "train",
     "training_episodes",

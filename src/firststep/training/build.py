@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
+from typing import Protocol
 
 import torch
 
@@ -40,7 +42,26 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def open_data(config: TrainConfig, progress: ProgressCallback | None = None) -> Dataset:
+class DataSettings(Protocol):
+    """What configurations of every kind say about their data."""
+
+    @property
+    def data(self) -> str: ...
+    @property
+    def data_path(self) -> Path | None: ...
+    @property
+    def image_size(self) -> int | None: ...
+    @property
+    def rotations(self) -> bool: ...
+    @property
+    def skip_broken(self) -> bool: ...
+    @property
+    def partial(self) -> bool: ...
+    @property
+    def cache(self) -> Path | None: ...
+
+
+def open_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
     """The dataset of a configuration; its cache is built if there is none."""
     return open_dataset(
         config.data,

@@ -2,7 +2,8 @@
 
 The tensors of the meta-learner have the names of its ``state_dict()``, so that a ``best`` checkpoint is
 loaded with ``meta.load_state_dict(safetensors.torch.load_file(path))``. The optimiser's are beside them, as
-``optimiser/exp_avg/NAME`` and so on. Episodes are a pure function of the seed and their number, so there is
+``optimiser/exp_avg/NAME`` and so on, and so is the average of the weights, if there is one, as
+``average/NAME``. Episodes are a pure function of the seed and their number, so there is
 no generator state to keep: the number of the next update is enough. A digest of all of it is written beside
 it and checked when it is read: a flipped bit or two exchanged tensors are noticed.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
@@ -28,7 +29,7 @@ from firststep.utils import parse_json, replacing, to_record
 FORMAT = "firststep-2"
 OLD_FORMAT = "firststep-1"
 _FAMILY = "firststep-"
-_OPTIMISER = "optimiser/"
+_OPTIMISER, _AVERAGE = "optimiser/", "average/"
 
 
 class Best(TypedDict):
@@ -49,12 +50,15 @@ class Checkpoint:
     """Adam's moments as ``exp_avg/NAME`` ...; empty in a checkpoint that is only to be used."""
     best: Best
     """The best validation so far: its accuracy and update."""
+    average: Params = field(default_factory=dict)
+    """Moving average of the parameters; empty if there is none, or if the checkpoint is only to be used."""
 
     @property
     def tensors(self) -> Params:
         """All tensors of the file, by their names there."""
-        both = self.model | {_OPTIMISER + name: value for name, value in self.optimiser.items()}
-        return {name: value.detach().cpu().contiguous() for name, value in both.items()}
+        beside = {_OPTIMISER + name: value for name, value in self.optimiser.items()}
+        beside |= {_AVERAGE + name: value for name, value in self.average.items()}
+        return {name: value.detach().cpu().contiguous() for name, value in (self.model | beside).items()}
 
     @cached_property
     def digest(self) -> str:
@@ -100,27 +104,40 @@ def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
     checkpoint = Checkpoint(
         update=state.update,
         best=state.best,
-        model={name: value for name, value in tensors.items() if not name.startswith(_OPTIMISER)},
-        optimiser={
-            name.removeprefix(_OPTIMISER): value
-            for name, value in tensors.items()
-            if name.startswith(_OPTIMISER)
-        },
+        model={n: value for n, value in tensors.items() if not n.startswith((_OPTIMISER, _AVERAGE))},
+        optimiser=_group(tensors, _OPTIMISER),
+        average=_group(tensors, _AVERAGE),
     )
     if state.digest not in (None, checkpoint.digest):
         raise _damaged(path, "its contents do not match their digest")
     return checkpoint
 
 
+def _group(tensors: Params, prefix: str) -> Params:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
 def saved_update(path: Path) -> int:
     """The meta-update that a checkpoint is from, without reading its tensors; 0 if there is none."""
+    return saved_progress(path)[0]
+
+
+def saved_progress(path: Path) -> tuple[int, int]:
+    """The meta-update that a checkpoint is from and that of the best validation until then."""
     if not path.exists():
-        return 0
+        return 0, 0
     try:
         with _opened(path, torch.device("cpu")) as file:
-            return _state(file, path)[0].update
+            state = _state(file, path)[0]
+            return state.update, state.best["update"]
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise _damaged(path, str(error)) from None
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a safetensors file is one of ours."""
+    with _opened(path, torch.device("cpu")) as file:
+        return any(name.startswith(_FAMILY) for name in file.metadata() or {})
 
 
 def _opened(path: Path, device: torch.device) -> Any:
@@ -161,10 +178,12 @@ def _new_name(name: str) -> str:
     return f"network.{rest}"
 
 
-def check_fits(path: Path, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
+def check_fits(
+    path: Path, expected: dict[str, Tensor], found: dict[str, Tensor], part: str | None = None
+) -> None:
     """A checkpoint of another architecture or method is refused, with the first difference."""
     for name in sorted(expected.keys() | found.keys()):
-        what = "method" if name.startswith("rule_params.") else "network"
+        what = part or ("method" if name.startswith("rule_params.") else "network")
         if name not in found:
             reason = f"it lacks {name}"
         elif name not in expected:

@@ -18,13 +18,18 @@ from firststep.errors import FirststepError
 from firststep.metagradient import CONDITIONING_LOSSES, ENGINES, Conditioning
 from firststep.methods import METHODS
 from firststep.network import HEADS
+from firststep.training.schedule import SCHEDULES
 from firststep.utils import to_record
 
 LARGEST_SEED = 2**63 - 1
 MOST_THREADS = 1024
 """Far more crash PyTorch's pool of threads."""
-ADDED_LATER = ("head",)
+ADDED_LATER = (
+    *("head", "init", "optimizer", "weight_decay", "schedule", "warmup", "clip_norm", "ema"),
+    *("select_step", "patience"),
+)
 """Fields that runs of earlier versions do not have."""
+OPTIMIZERS = ("adam", "adamw")
 
 
 def choices() -> dict[str, tuple[str, ...]]:
@@ -34,6 +39,8 @@ def choices() -> dict[str, tuple[str, ...]]:
         "backbone": tuple(BACKBONES),
         "method": tuple(METHODS),
         "head": HEADS,
+        "optimizer": OPTIMIZERS,
+        "schedule": SCHEDULES,
         "conditioning": ("none", *CONDITIONING_LOSSES),
         "engine": ENGINES,
     }
@@ -83,6 +90,9 @@ class TrainConfig:
     """Inner learning rate α; the method's own if left out (0.01 for maml)."""
     steps: int = 5
     """Inner steps K."""
+    init: str | None = None
+    """Start from these weights: folder of `firststep pretrain` or of a run, builtin:NAME, or a safetensors
+    file of the network. The classifier starts anew where it is of another size."""
 
     # The conditioning term
     conditioning: str = "variance"
@@ -99,6 +109,19 @@ class TrainConfig:
     """Tasks of a meta-update; their losses are summed."""
     outer_rate: float = 1e-3
     """Adam's learning rate."""
+    optimizer: str = "adam"
+    """adam, or adamw with decoupled weight decay."""
+    weight_decay: float | None = None
+    """Of adamw; 0.01 if left out."""
+    schedule: str = "constant"
+    """Of the outer rate: constant, or cosine (down to 0 at the last update)."""
+    warmup: int = 0
+    """Meta-updates over which the outer rate first rises linearly."""
+    clip_norm: float | None = None
+    """Scale a larger gradient of the outer loss down to this norm; never if left out."""
+    ema: float | None = None
+    """Decay of an exponential moving average of all weights, such as 0.99. It is validated beside the raw
+    weights, and the better of the two is kept as the best model."""
     seed: int = 0
     """Decides the initial values and every episode."""
 
@@ -107,6 +130,10 @@ class TrainConfig:
     """Meta-updates between validations, each with a checkpoint; the last update is always validated."""
     validation_episodes: int = 100
     """Fixed validation episodes; the model with the best accuracy on them is the one tested."""
+    select_step: int | None = None
+    """The inner step whose validation accuracy decides which model is the best; the last if left out."""
+    patience: int | None = None
+    """Stop after this many validations in a row without a better one; never if left out."""
     all_every: int = 0
     """Validations between measurements of the condition number of `all` parameters; 0 for never."""
 
@@ -134,7 +161,8 @@ class TrainConfig:
         at_least = {
             "ways": 2, "shots": 1, "queries": 1, "steps": 1, "meta_batch": 1, "validate_every": 1,
             "validation_episodes": 2, "all_every": 0, "threads": 0, "seed": 0,
-            "streams": 1, "memory": 0, "updates": 1, "filters": 1,
+            "streams": 1, "memory": 0, "updates": 1, "filters": 1, "warmup": 0, "select_step": 1,
+            "patience": 1,
         }  # fmt: skip
         for option, least in at_least.items():
             value = getattr(self, option)
@@ -144,13 +172,26 @@ class TrainConfig:
         for option, most in at_most.items():
             if getattr(self, option) > most:
                 raise FirststepError(f"`{option}` must be at most {most}, not {getattr(self, option)}")
-        for option in ("outer_rate", "rate", "gamma"):
+        for option in ("outer_rate", "rate", "gamma", "weight_decay", "clip_norm"):
             value = getattr(self, option)
-            least_allowed = 0.0 if option == "gamma" else math.ulp(0.0)
+            least_allowed = 0.0 if option in ("gamma", "weight_decay") else math.ulp(0.0)
             if value is not None and not least_allowed <= value < math.inf:
                 raise FirststepError(f"`{option}` must be a positive number, not {value}")
+        self._check_outer_loop()
         if self.compile and self.engine != "stepwise":
             raise FirststepError("`compile` works with `engine=stepwise` only")
+
+    def _check_outer_loop(self) -> None:
+        if self.weight_decay is not None and self.optimizer != "adamw":
+            raise FirststepError(f"`weight_decay` goes with `optimizer=adamw`, not {self.optimizer}")
+        if self.ema is not None and not 0 < self.ema < 1:
+            raise FirststepError(f"`ema` must be between 0 and 1, such as 0.99, not {self.ema}")
+        if self.warmup >= self.total_updates and self.warmup:
+            raise FirststepError(f"`warmup={self.warmup}` must be less than `updates={self.total_updates}`")
+        if self.select_step is not None and self.select_step > self.steps:
+            raise FirststepError(
+                f"`select_step={self.select_step}` must not exceed `steps={self.steps}`, which are validated"
+            )
 
     def _check_types(self) -> None:
         """A file may say ``2.5`` steps or ``true`` queries: Python would compute with them."""
@@ -171,6 +212,17 @@ class TrainConfig:
         if self.updates is not None:
             return self.updates
         return 60_000 if self.shots == 1 else 40_000
+
+    @property
+    def selected_step(self) -> int:
+        """The inner step that chooses the best model."""
+        return self.steps if self.select_step is None else self.select_step
+
+    def is_finished(self, update: int, best_update: int) -> bool:
+        """Whether a training ends after ``update``, with the best validation so far at ``best_update``."""
+        if update >= self.total_updates:
+            return True
+        return self.patience is not None and update - best_update >= self.patience * self.validate_every
 
     @property
     def term(self) -> Conditioning | None:

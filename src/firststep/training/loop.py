@@ -1,4 +1,4 @@
-"""The outer loop: meta-batches, Adam, validation, best-model selection, checkpoints.
+"""The outer loop: meta-batches, meta-updates, validation, best-model selection, checkpoints.
 
 The tasks of a meta-batch and the validation episodes are distributed over the ranks of a team; every rank
 takes the same step, and rank 0 alone writes. A team of one, the default, is the same code.
@@ -7,7 +7,7 @@ takes the same step, and rank 0 alone writes. A team of one, the default, is the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from firststep.training.sessions import timed
 from firststep.training.start import (
     check_every_rank_has_tasks,
     check_same_data,
+    load_init,
     lock_folder,
     resolve_run,
 )
@@ -49,6 +50,8 @@ class TrainingProgress:
     """Mean query loss of the meta-batch."""
     validation: Measurement | None
     """Set when this update was validated."""
+    averaged: Measurement | None = None
+    """The validation of the averaged weights, if there are any."""
     best: float
     """Best validation accuracy so far."""
 
@@ -69,6 +72,7 @@ def train(
     resume_if_exists: bool = False,
     restart: bool = False,
     on_update: OnUpdate | None = None,
+    on_init: Callable[[list[str]], None] | None = None,
     data: Dataset | None = None,
     team: Team | None = None,
 ) -> Run:
@@ -82,12 +86,13 @@ def train(
         out: the folder of the new run.
         resume: the folder of a run that was cut; its own configuration is used.
         updates: with ``resume``, train to this many meta-updates instead, which is then what the run's
-            record says. Except for methods with a schedule over the whole training (maml++), the result is
-            that of a run configured so from the start.
+            record says. Except where something follows a schedule over the whole training (maml++, cosine),
+            the result is that of a run configured so from the start.
         resume_if_exists: if ``out`` holds a run of the same configuration already, resume it: for launchers
             that start the same command again after a failure.
         restart: with ``resume``, start over if the run has lost its last checkpoint.
         on_update: called after every update.
+        on_init: called with the names of the parameters that ``config.init`` had no weights for.
         data: the dataset of ``config``, if it is open already.
         team: the processes that share the work, all of which call this; default this one alone.
     """
@@ -102,12 +107,15 @@ def train(
             chosen, image_size=opened.image_size, channels=opened.channels, device=device
         )
     )
+    init_digest, own = ranks.on_all_ranks(lambda: load_init(run, chosen, is_new, meta))
     episodes = training_episodes(chosen, opened), validation_episodes(chosen, opened)
     with ExitStack() as held:
-        saved = ranks.on_rank0(lambda: lock_folder(run, chosen, opened, is_new, restart, held))
+        saved = ranks.on_rank0(lambda: lock_folder(run, chosen, opened, is_new, restart, held, init_digest))
+        if init_digest is not None and on_init is not None:
+            on_init(own)
         if ranks.is_rank0:
             held.enter_context(timed(run.folder, chosen.device))
-        state = TrainingState(meta, chosen.outer_rate)
+        state = TrainingState(meta, chosen)
         if saved is not None:
             state.restore(saved, run.checkpoint_path("last"))
         _Training(run, chosen, state, *episodes, ranks, on_update).run_to_end()
@@ -130,6 +138,7 @@ class _Training:
         self.training, self.validation = training, validation
         self.team, self.on_update = team, on_update
         self.log: MetricsLog | None = None  # on rank 0
+        self.gradient_norm = 0.0  # of the last update
 
     def run_to_end(self) -> None:
         with ExitStack() as held, stop_requests() as stop:
@@ -144,11 +153,11 @@ class _Training:
 
     def _updates(self, stop: StopRequest) -> None:
         total = self.config.total_updates
-        while self.state.update < total:
+        while not self.config.is_finished(self.state.update, self.state.best["update"]):
             report = self._one_update()
-            validation = None
+            validation = averaged = None
             if self.state.update % self.config.validate_every == 0 or self.state.update == total:
-                validation = self._validate(report)
+                validation, averaged = self._validate(report)
             if self.on_update is not None:
                 self.on_update(
                     TrainingProgress(
@@ -156,11 +165,13 @@ class _Training:
                         total=total,
                         loss=report.mean_query_loss(),
                         validation=validation,
+                        averaged=averaged,
                         best=self.state.best["accuracy"],
                     )
                 )
             # A signal reaches the ranks at different moments: they must agree on the update to stop at.
-            if self.team.any(bool(stop)) and self.state.update < total:
+            finished = self.config.is_finished(self.state.update, self.state.best["update"])
+            if self.team.any(bool(stop)) and not finished:
                 self.team.on_rank0(self._save_last)
                 raise Interrupted(
                     f"stopped after update {self.state.update} of {total} and saved; go on with: "
@@ -189,10 +200,11 @@ class _Training:
                 f"the loss is not finite at update {state.update + 1}: {not_finite}; the last good "
                 f"checkpoint stays in {self.run.folder}; a smaller rate or outer_rate may help"
             )
-        state.step(gradients)
+        self.gradient_norm = state.step(gradients)
         return report
 
-    def _validate(self, report: BatchReport) -> Measurement:
+    def _validate(self, report: BatchReport) -> tuple[Measurement, Measurement | None]:
+        """Of the weights, and of their average if there is one."""
         steps = range(self.config.steps + 1)
         episodes = range(self.config.validation_episodes)
         validation = self._measure(self.validation, episodes, steps)
@@ -200,6 +212,7 @@ class _Training:
         entry: dict[str, Any] = {
             "query_loss": report.mean_query_loss(),
             "conditioning_loss": report.mean_conditioning(),
+            "gradient_norm": self.gradient_norm,
             "validation_half_width": validation.half_width().tolist(),
         }
         for name, metric in METRICS.items():
@@ -218,21 +231,29 @@ class _Training:
                 of_all = self._measure(source, some, steps[:-1], subset="all", metrics=of_gram)
                 for name in of_gram:
                     entry[f"{split}_{name}_all"] = of_all.mean(name).tolist()
-        accuracy = entry["validation_accuracy"][-1]
-        is_best = accuracy > self.state.best["accuracy"]
+        accuracies = {"raw": float(validation.mean()[self.config.selected_step])}
+        averaged = None
+        if self.state.average is not None:
+            with self.state.averaged():
+                averaged = self._measure(self.validation, episodes, steps, metrics=("accuracy",))
+            entry["validation_accuracy_averaged"] = averaged.mean().tolist()
+            accuracies["averaged"] = float(averaged.mean()[self.config.selected_step])
+        which = max(accuracies, key=accuracies.__getitem__)
+        is_best = accuracies[which] > self.state.best["accuracy"]
         if is_best:
-            self.state.best = {"accuracy": accuracy, "update": self.state.update}
+            self.state.best = {"accuracy": accuracies[which], "update": self.state.update}
 
         def write() -> None:
             assert self.log is not None
             self.log.write(self.state.update, entry)
             if is_best:
                 # Before `last`: if we are killed in between, the resumed run comes by here again.
-                self.state.checkpoint(optimiser=False).save(self.run.checkpoint_path("best"))
+                with self.state.averaged() if which == "averaged" else nullcontext():
+                    self.state.checkpoint(optimiser=False).save(self.run.checkpoint_path("best"))
             self._save_last()
 
         self.team.on_rank0(write)
-        return validation
+        return validation, averaged
 
     def _measure(
         self,

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
+from operator import itemgetter
 from pathlib import Path
 
 import torch
@@ -61,6 +62,17 @@ class Run:
         """The logged lines, in order; ``tolerant`` leaves out lines that cannot be read, as after a kill."""
         return read_metrics(self.metrics_path, tolerant) if self.metrics_path.exists() else []
 
+    def best_validation(self) -> tuple[int, float, float] | None:
+        """Update, accuracy and half-width of the validation that the best model is from."""
+        step = self.config.selected_step
+        found = [
+            (entry["update"], entry[key][step], entry["validation_half_width"][step])
+            for entry in self.metrics()
+            for key in ("validation_accuracy", "validation_accuracy_averaged")
+            if key in entry
+        ]
+        return max(found, key=itemgetter(1), default=None)
+
     def keep_metrics_until(self, update: int) -> None:
         """Drop what was logged after the checkpoint that a run resumes from, and a torn last line."""
         if self.metrics_path.is_symlink() and not self.metrics_path.exists():
@@ -76,7 +88,7 @@ class Run:
         """With the folder of the checkpoints; both may exist."""
         make_folder(self.checkpoint_path("last").parent)
 
-    def create(self, config: TrainConfig, data: Dataset) -> None:
+    def create(self, config: TrainConfig, data: Dataset, init_digest: str | None = None) -> None:
         """Write the record of a new run into its folder; one that exists is never touched."""
         if self.record_path.exists():
             raise RunTaken(
@@ -87,6 +99,7 @@ class Run:
             config=config,
             data_fingerprint=data.fingerprint,
             preprocessing=data.preprocessing,
+            init_digest=init_digest,
             **collect_provenance(config.device),
         )
         record.save(self.record_path)

@@ -25,6 +25,8 @@ class RunRecord:
     config: TrainConfig
     data_fingerprint: str
     preprocessing: Preprocessing
+    init_digest: str | None = None
+    """Of the weights that it started from, where the configuration names some."""
     firststep: str | None = None
     """Version of the package."""
     commit: str | None = None

@@ -11,8 +11,10 @@ import torch
 from firststep.data import Dataset
 from firststep.distributed import Team
 from firststep.errors import FirststepError
+from firststep.meta_learner import MetaLearner
 from firststep.training.checkpoint import Checkpoint
 from firststep.training.config import TrainConfig
+from firststep.training.initial_weights import read_initial_weights, use_initial_weights
 from firststep.training.run import Run, open_run
 
 
@@ -37,15 +39,37 @@ def resolve_run(
     return run, config, not started
 
 
+def load_init(run: Run, config: TrainConfig, is_new: bool, meta: MetaLearner) -> tuple[str | None, list[str]]:
+    """Give the meta-learner the weights that ``config.init`` names, unless the run has a checkpoint already.
+
+    Returns their digest, and the names of what keeps its own initial values.
+    """
+    if config.init is None or (not is_new and run.checkpoint_path("last").is_file()):
+        return None, []
+    initial = read_initial_weights(config.init)
+    if not is_new and run.record.init_digest != initial.digest:
+        raise FirststepError(
+            f"{run.folder} began with other weights than {config.init} has now (digest "
+            f"{run.record.init_digest}, here {initial.digest}): start a new run"
+        )
+    return initial.digest, use_initial_weights(meta, initial)
+
+
 def lock_folder(
-    run: Run, config: TrainConfig, data: Dataset, is_new: bool, restart: bool, held: ExitStack
+    run: Run,
+    config: TrainConfig,
+    data: Dataset,
+    is_new: bool,
+    restart: bool,
+    held: ExitStack,
+    init_digest: str | None = None,
 ) -> Checkpoint | None:
     """Make the folder or check it, lock it for as long as ``held``, and read the run's last checkpoint."""
     if is_new:
         run.make_folder()
     held.enter_context(run.lock())  # before anything is written: another process may be starting here too
     if is_new:
-        run.create(config, data)
+        run.create(config, data, init_digest)
     elif run.record.data_fingerprint != data.fingerprint:
         raise FirststepError(
             f"{run.folder} was trained on other data (fingerprint {run.record.data_fingerprint}, "

@@ -1,7 +1,8 @@
-"""What meta-training changes, and a checkpoint holds: parameters, Adam's moments, the best validation."""
+"""What meta-training changes, and a checkpoint holds: parameters, their average, Adam's moments, the best."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
@@ -9,27 +10,52 @@ import torch
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params
+from firststep.training.averaging import WeightAverage
 from firststep.training.checkpoint import Best, Checkpoint, check_fits
+from firststep.training.config import TrainConfig
+from firststep.training.schedule import scheduled_rate
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 """What Adam keeps for each parameter."""
+DEFAULT_WEIGHT_DECAY = 0.01
+"""Of AdamW."""
 
 
 class TrainingState:
     """The state after ``update`` meta-updates; the same on every rank."""
 
-    def __init__(self, meta: MetaLearner, outer_rate: float) -> None:
-        self.meta = meta
-        self.optimiser = torch.optim.Adam(self._parameters().values(), outer_rate)
+    def __init__(self, meta: MetaLearner, config: TrainConfig) -> None:
+        self.meta, self.config = meta, config
+        self.optimiser = _optimiser(list(self._parameters().values()), config)
+        self.average = None if config.ema is None else WeightAverage(self._parameters(), config.ema)
         self.update = 0
         self.best: Best = {"accuracy": -1.0, "update": 0}
 
-    def step(self, gradients: Params) -> None:
-        """One meta-update; gradients by the names of the meta-learner's parameters."""
-        for name, parameter in self._parameters().items():
+    def step(self, gradients: Params) -> float:
+        """One meta-update; gradients by the names of the meta-learner's parameters. Returns their norm."""
+        parameters, config = self._parameters(), self.config
+        for name, parameter in parameters.items():
             parameter.grad = gradients[name]
+        norm = torch.nn.utils.get_total_norm(list(gradients.values()))
+        if config.clip_norm is not None:
+            torch.nn.utils.clip_grads_with_norm_(parameters.values(), config.clip_norm, norm)
+        for group in self.optimiser.param_groups:
+            group["lr"] = scheduled_rate(
+                config.outer_rate,
+                config.schedule,
+                self.update,
+                total=config.total_updates,
+                warmup=config.warmup,
+            )
         self.optimiser.step()
+        if self.average is not None:
+            self.average.add(parameters, self.update)
         self.update += 1
+        return norm.item()
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Within, the meta-learner has the averaged weights."""
+        return nullcontext() if self.average is None else self.average.in_place_of(self._parameters())
 
     def checkpoint(self, *, optimiser: bool) -> Checkpoint:
         """To continue from; without the optimiser's state only to be used."""
@@ -43,6 +69,7 @@ class TrainingState:
             model=self.meta.state_dict(),
             optimiser=moments if optimiser else {},
             best=self.best,
+            average=self.average.weights if self.average is not None and optimiser else {},
         )
 
     def restore(self, saved: Checkpoint, path: Path) -> None:
@@ -68,8 +95,18 @@ class TrainingState:
                 kind: value.cpu() if kind == "step" else value.to(parameter.device)
                 for kind, value in moments.items()
             }
+        if self.average is not None:
+            check_fits(path, self.average.weights, saved.average, "average")
+            self.average.weights = {name: value.to(self.meta.device) for name, value in saved.average.items()}
         self.update = saved.update
         self.best = saved.best
 
     def _parameters(self) -> dict[str, torch.nn.Parameter]:
         return {name: value for name, value in self.meta.named_parameters() if value.requires_grad}
+
+
+def _optimiser(parameters: list[torch.nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
+    if config.optimizer == "adam":
+        return torch.optim.Adam(parameters, config.outer_rate)
+    decay = DEFAULT_WEIGHT_DECAY if config.weight_decay is None else config.weight_decay
+    return torch.optim.AdamW(parameters, config.outer_rate, weight_decay=decay)

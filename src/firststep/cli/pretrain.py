@@ -1,0 +1,70 @@
+"""``firststep pretrain``: a plain classifier over all training classes, for ``train --init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from firststep.cli.arguments import call
+from firststep.cli.progress import progress_bar
+from firststep.cli.watch import pretraining_view
+from firststep.errors import FirststepError
+from firststep.training import PretrainConfig, Pretraining, open_data, pretrain
+from firststep.utils import check_folder_writable
+
+
+def main(arguments: list[str]) -> None:
+    """``--resume`` takes no configuration."""
+    if any(argument.split("=")[0] == "--resume" for argument in arguments):
+        call(_resume, "firststep pretrain", arguments)
+    else:
+        call(_start, "firststep pretrain", arguments)
+
+
+def _start(
+    config: Annotated[PretrainConfig, tyro.conf.OmitArgPrefixes],
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+) -> None:
+    """Train a plain classifier over all training classes; meta-training can start from its weights.
+
+    Usage: firststep pretrain [flags] --out FOLDER, then firststep train --init FOLDER [flags].
+    After every epoch nearest class means on its features classify validation episodes, and the best weights
+    are kept. firststep pretrain --resume FOLDER goes on with one that was cut.
+
+    Args:
+        config: What to train.
+        out: Folder of the new pretraining; made from the settings, under runs/, if left out.
+    """
+    width = "" if config.filters is None else f"-{config.filters}"
+    name = f"pretrain-{config.data}-{config.backbone}{width}-seed{config.seed}"
+    _run(config, None, out or Path("runs") / name)
+
+
+def _resume(resume: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]) -> None:
+    """Go on with a pretraining that was cut; it ends as if it had never stopped.
+
+    Args:
+        resume: Its folder. Its own configuration is used.
+    """
+    _run(None, resume, None)
+
+
+def _run(config: PretrainConfig | None, resume: Path | None, out: Path | None) -> None:
+    folder = resume or out or Path()
+    chosen = config or Pretraining(folder).config
+    check_folder_writable(folder)
+    with progress_bar() as progress:
+        data = open_data(chosen, progress)
+    try:
+        with pretraining_view() as on_step:
+            done = pretrain(config, out, resume=resume, on_step=on_step, data=data)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped; go on after the last whole epoch with: firststep pretrain --resume {folder}"
+        ) from None
+    except OSError as error:
+        raise FirststepError(f"cannot write to {folder}: {error.strerror or error}") from error
+    print(f"pretrained: {done.folder}")
+    print(f"meta-train from it with: firststep train --init {done.folder}")

@@ -1,0 +1,42 @@
+"""An exponential moving average of weights, and how it takes their place for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+
+class WeightAverage:
+    """After update t (from 0): average ← d · average + (1 - d) · weights, d = min(decay, (1 + t) / (10 + t)).
+
+    The smaller decay at the start forgets the initial weights, which are far from what is being averaged.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
+        self.decay = decay
+        self.weights = {name: value.detach().clone() for name, value in weights.items()}
+
+    @torch.no_grad()
+    def add(self, weights: Mapping[str, Tensor], update: int) -> None:
+        decay = min(self.decay, (1 + update) / (10 + update))
+        for name, average in self.weights.items():
+            average.lerp_(weights[name], 1 - decay)
+
+    @contextmanager
+    def in_place_of(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
+        """The weights have the values of the average within, and their own again afterwards, to the bit."""
+        own = {name: value.detach().clone() for name, value in weights.items()}
+        try:
+            _copy(self.weights, weights)
+            yield
+        finally:
+            _copy(own, weights)
+
+
+@torch.no_grad()
+def _copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+    for name, value in target.items():
+        value.copy_(source[name])

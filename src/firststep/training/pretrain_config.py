@@ -1,0 +1,95 @@
+"""Everything that decides a pretraining."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firststep.backbones import BACKBONES
+from firststep.data import DATASETS
+from firststep.errors import FirststepError
+from firststep.training.config import LARGEST_SEED, MOST_THREADS, unknown_value
+
+MOST_EPOCHS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig:
+    """Ordinary classification of all training classes."""
+
+    # What is learned from
+    data: str = "glyphs"
+    """glyphs (embedded), omniglot, cifar-fs, fc100, mini-imagenet, tiered-imagenet, cub or folder."""
+    data_path: Path | None = None
+    """Folder or archive that holds the dataset; not for glyphs."""
+    image_size: int | None = None
+    """Side of the images in pixels; the dataset's usual size if left out."""
+    rotations: bool = False
+    """omniglot: quarter turns as extra classes."""
+    augment: bool = True
+    """Random crops, flips (not of drawings) and colour jitter."""
+    partial: bool = False
+    """Accept data that differs from the official classes and counts."""
+    skip_broken: bool = False
+    """Leave out images that cannot be decoded."""
+    cache: Path | None = None
+    """Folder for the image cache, instead of beside the data or the user's cache folder."""
+
+    # The network
+    backbone: str = "conv4"
+    """conv4, conv6, resnet10, resnet18 or a registered one."""
+    filters: int | None = None
+    """Channels of each block of conv4 and conv6; 64 if left out."""
+
+    # The optimisation
+    epochs: int = 20
+    """Passes over all training images."""
+    batch: int = 64
+    """Images of a step."""
+    rate: float = 0.05
+    """Largest learning rate of SGD with momentum 0.9; it falls to 0 along a cosine."""
+    weight_decay: float = 5e-4
+    """Of all parameters."""
+    seed: int = 0
+    """Decides the initial values, the order of the images and their changes."""
+
+    # Validation
+    ways: int = 5
+    """Classes of a validation episode, which nearest class means classify."""
+    shots: int = 5
+    """Support images of each class."""
+    queries: int = 16
+    """Query images of each class."""
+    validation_episodes: int = 100
+    """Fixed validation episodes; the weights with the best accuracy on them are kept."""
+
+    # The machine
+    device: str = "auto"
+    """cpu, cuda, cuda:1, ...; auto takes a GPU if there is one."""
+    threads: int = 0
+    """CPU threads; 0 leaves PyTorch's choice."""
+
+    def __post_init__(self) -> None:
+        for option, allowed in (("data", tuple(DATASETS)), ("backbone", tuple(BACKBONES))):
+            if getattr(self, option) not in allowed:
+                raise unknown_value(option, getattr(self, option), allowed)
+        limits = {
+            "epochs": (1, MOST_EPOCHS), "batch": (2, 2**20), "seed": (0, LARGEST_SEED), "ways": (2, 2**16),
+            "shots": (1, 2**16), "queries": (1, 2**16), "validation_episodes": (2, 2**31),
+            "threads": (0, MOST_THREADS), "filters": (1, 2**16),
+        }  # fmt: skip
+        for option, (least, most) in limits.items():
+            value = getattr(self, option)
+            if value is not None and not least <= value <= most:
+                raise FirststepError(f"`{option}` must be between {least} and {most}, not {value}")
+        if not 0 < self.rate < math.inf:
+            raise FirststepError(f"`rate` must be a positive number, not {self.rate}")
+        if not 0 <= self.weight_decay < math.inf:
+            raise FirststepError(f"`weight_decay` must not be negative, but is {self.weight_decay}")
+
+    def to_json(self) -> dict[str, Any]:
+        values = dataclasses.asdict(self)
+        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}

@@ -1,0 +1,20 @@
+"""The outer learning rate of every meta-update."""
+
+from __future__ import annotations
+
+import math
+
+SCHEDULES = ("constant", "cosine")
+
+
+def scheduled_rate(rate: float, schedule: str, update: int, *, total: int, warmup: int = 0) -> float:
+    """The rate of meta-update ``update`` (from 0) of ``total``.
+
+    Over the first ``warmup`` updates it rises linearly, so that update ``warmup - 1`` has all of ``rate``.
+    ``cosine`` then falls along half a cosine that reaches 0 just after the last update.
+    """
+    if update < warmup:
+        return rate * (update + 1) / warmup
+    if schedule == "constant":
+        return rate
+    return rate * 0.5 * (1 + math.cos(math.pi * (update - warmup) / (total - warmup)))
