@@ -11,6 +11,10 @@ from campaigns.fuzz.flag_values import HUGE, NUMBERS, PATHS, WORDS, Values
 from campaigns.stock import QUICK_TEST, TINY
 
 OUTPUTS = ("--out", "--plot", "--sheet", "--classes-sheet", "--cache")
+QUICK_PRETRAIN = (
+    *("--epochs", "1", "--batch", "4", "--validation-episodes", "2"),
+    *("--ways", "2", "--shots", "1", "--queries", "1", "--threads", "1"),
+)
 LARGE = (
     "--seed",
     "--threads",
@@ -56,7 +60,10 @@ def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Value
         f"--{n}": number
         for n in ("validate-every", "validation-episodes", "all-every", "threads", "memory", "streams")
     }
-    trained |= {f"--{n}": rates for n in ("rate", "gamma", "outer-rate")}
+    trained |= {f"--{n}": number for n in ("warmup", "select-step", "patience")}
+    trained |= {f"--{n}": rates for n in ("rate", "gamma", "outer-rate", "weight-decay", "clip-norm", "ema")}
+    trained |= {f"--{n}": word for n in ("head", "optimizer", "schedule")}
+    trained["--init"] = (*path, "run", "builtin:glyphs", "builtin:nothing")
     trained |= {
         f"--{n}": word for n in ("data", "backbone", "method", "conditioning", "subset", "engine", "backend")
     }
@@ -79,6 +86,14 @@ def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Value
         "train": (
             ["demo", *TINY, *stock.data_flags, "--updates", "1", "--out", "new"],
             trained,
+            ("new", "runs"),
+        ),
+        "pretrain": (
+            ["--filters", "4", "--image-size", "16", *stock.data_flags, *QUICK_PRETRAIN, "--out", "new"],
+            {f"--{n}": number for n in ("batch", "seed", "ways", "shots", "queries", "filters", "threads")}
+            | {"--rate": rates, "--weight-decay": rates, "--validation-episodes": ("-1", "0", "1", "2", "x")}
+            | {"--epochs": ("-1", "0", "1", "x", "1.5"), "--backbone": word, "--data": word}
+            | {"--data-path": path, "--out": path, "--resume": path, "--image-size": number},
             ("new", "runs"),
         ),
         "resume": (["--resume", run], {"--updates": ("-1", "0", "1", "x"), "--resume": path}, ("run",)),

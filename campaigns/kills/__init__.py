@@ -24,6 +24,8 @@ KINDS = {
     **dict.fromkeys(("data-folder", "evaluate"), 80),
     "data-archive": 60,
     "paper-inline": 50,
+    "pretrain": 60,
+    "train-outer-loop": 60,
     **dict.fromkeys(("compare", "adapt"), 30),
     "diagnose": 20,
     "sweep-worker": 10,
@@ -32,7 +34,7 @@ KINDS = {
     "torchrun-launcher": 4,
     **dict.fromkeys(("demo-planner", "demo-worker"), 3),
 }
-"""Shares of a campaign, in a thousand. Commands with worker processes take half a minute a case."""
+"""Shares of a campaign. Commands with worker processes take half a minute a case."""
 
 GRACE = 30.0
 """Seconds in which the processes of a killed command must be gone."""

@@ -54,6 +54,28 @@ def _train(method: str) -> Workload:
     return Workload(start=start, go_on=lambda work, stock: _resume(work / "run", start(stock)))
 
 
+OUTER_LOOP = (
+    *("--optimizer", "adamw", "--schedule", "cosine", "--warmup", "1", "--clip-norm", "1", "--ema", "0.9"),
+    *("--head", "shared", "--select-step", "1"),
+)
+"""All that an outer loop can have, so that all of it must survive."""
+
+
+def _train_outer(stock: Stock) -> list[str]:
+    return ["train", "demo", *TINY, *stock.data_flags, *OUTER_LOOP, "--init", str(stock.run), "--out", "run"]
+
+
+def _pretrain(stock: Stock) -> list[str]:
+    small = ["--filters", "4", "--image-size", "16", "--epochs", "3", "--batch", "4", "--threads", "1"]
+    tested = ["--validation-episodes", "2", "--ways", "2", "--shots", "1", "--queries", "1"]
+    return ["pretrain", *small, *tested, *stock.data_flags, "--out", "pretrained"]
+
+
+def _resume_pretraining(work: Path, stock: Stock) -> list[list[str]]:
+    is_there = (work / "pretrained" / "pretrain.json").is_file()
+    return [["pretrain", "--resume", "pretrained"]] if is_there else [_pretrain(stock)]
+
+
 def _resume(run: Path, start: list[str]) -> list[list[str]]:
     """As the refusal of a folder that holds a run says."""
     return [["train", "--resume", run.name]] if (run / "run.json").is_file() else [start]
@@ -159,6 +181,10 @@ _paper_local, _paper_inline = _paper("local"), _paper("inline")
 
 WORKLOADS: dict[str, Workload] = {
     **{f"train-{method}": _train(method) for method in METHODS},
+    "train-outer-loop": Workload(
+        start=_train_outer, go_on=lambda work, stock: _resume(work / "run", _train_outer(stock))
+    ),
+    "pretrain": Workload(start=_pretrain, go_on=_resume_pretraining),
     "data-folder": _data("pictures"),
     "data-archive": _data("pictures.zip"),
     "evaluate": Workload(start=_evaluate, go_on=_same(_evaluate), prepare=_copy_run),
