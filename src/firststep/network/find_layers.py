@@ -56,15 +56,20 @@ def norm_after(modules: Mapping[str, nn.Module], order: Sequence[str], embedding
     if embedding is None or embedding not in order:
         return None
     for path in order[_last(order, embedding) + 1 :]:
-        if "Norm" in type(modules[path]).__name__:
+        if _is_norm(modules[path]):
             return path
     return None
 
 
+def _is_norm(module: nn.Module) -> bool:
+    """A normalisation by its name, not a block of layers that has one."""
+    return "Norm" in type(module).__name__ and not any(list(part.parameters()) for part in module.children())
+
+
 def _has_matrix(path: str, module: nn.Module) -> bool:
     """Whether it has a weight matrix of its own, not one of a layer inside."""
-    if "parametrizations" in path.split("."):
-        return False  # a part of the layer whose weight it computes
+    if "parametrizations" in path.split(".") or _is_norm(module):
+        return False  # the former is a part of the layer whose weight it computes
     return parametrize.is_parametrized(module) or any(
         value.dim() > 1 for value in module.parameters(recurse=False)
     )
