@@ -1,4 +1,4 @@
-"""``emb`` and ``ebn`` are the last layer before the classifier in order of execution, and its normalisation."""
+"""``emb`` and ``ebn``: the last layer before the classifier in order of execution, and its normalisation."""
 
 from __future__ import annotations
 

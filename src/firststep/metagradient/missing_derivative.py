@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
+
 from firststep.errors import FirststepError
 from firststep.network import FunctionalModule, Params, layer_with_operation, missing_derivative
 from firststep.task import Inputs
@@ -20,7 +22,8 @@ def explained(model: FunctionalModule, params: Params, x: Inputs) -> Iterator[No
         if operation is None:
             raise
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
-        where = layer_with_operation(model.module, lambda: model(theta, x), operation)
+        with torch.enable_grad():
+            where = layer_with_operation(model.module, lambda: model(theta, x), operation)
         raise FirststepError(
             f"{where} uses {operation}, which torch cannot differentiate twice: use `rule=fomaml()`, whose "
             "gradient is of first order, or `rule=anil()`, which moves the classifier alone"
