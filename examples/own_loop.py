@@ -7,33 +7,27 @@ after every inner step and the condition number before the first. Run: python ex
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from firststep import classifier_gram, condition_number, conditioning_loss
+from firststep import watch
 from toy import RATE, STEPS, Perceptron, ToyTask, adapted_accuracy, meta_train, toy_task
 
 Params = dict[str, Tensor]
 
 
-def features_and_logits(model: nn.Module, params: Params, points: Tensor) -> tuple[Tensor, Tensor]:
-    body = {name.removeprefix("body."): p for name, p in params.items() if name.startswith("body.")}
-    features = functional_call(model.get_submodule("body"), body, (points,))
-    return features, F.linear(features, params["classifier.weight"], params["classifier.bias"])
-
-
-def outer_loss(model: nn.Module, task: ToyTask, gamma: float) -> Tensor:
+def outer_loss(model: Perceptron, task: ToyTask, gamma: float) -> Tensor:
     """MAML's loss of one task, with the conditioning loss of its support set at every step."""
     support, support_y, query, query_y = task
     params: Params = dict(model.named_parameters())
     penalty = torch.zeros(())
-    for _ in range(STEPS):
-        features, logits = features_and_logits(model, params, support)
-        penalty = penalty + conditioning_loss(features, logits, support_y) / STEPS  # the one line
-        loss = F.cross_entropy(logits, support_y)
-        grads = torch.autograd.grad(loss, list(params.values()), create_graph=True)
-        params = {name: p - RATE * g for (name, p), g in zip(params.items(), grads, strict=True)}
+    with watch(model.classifier) as classifier:
+        for _ in range(STEPS):
+            loss = F.cross_entropy(functional_call(model, params, (support,)), support_y)
+            penalty = penalty + classifier.loss(support_y) / STEPS  # the one line
+            grads = torch.autograd.grad(loss, list(params.values()), create_graph=True)
+            params = {name: p - RATE * g for (name, p), g in zip(params.items(), grads, strict=True)}
     return F.cross_entropy(functional_call(model, params, (query,)), query_y) + gamma * penalty
 
 
@@ -41,10 +35,11 @@ def outer_loss(model: nn.Module, task: ToyTask, gamma: float) -> Tensor:
 def median_condition_number(model: Perceptron, tasks: int = 100) -> float:
     generator = torch.Generator().manual_seed(1)
     kappas = []
-    for _ in range(tasks):
-        support, support_y, _, _ = toy_task(generator)
-        features = model.body(support)
-        kappas.append(condition_number(classifier_gram(features, model.classifier(features), support_y)))
+    with watch(model.classifier) as classifier:
+        for _ in range(tasks):
+            support, support_y, _, _ = toy_task(generator)
+            model(support)
+            kappas.append(classifier.condition_number(support_y))
     return torch.stack(kappas).median().item()
 
 

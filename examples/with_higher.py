@@ -1,8 +1,8 @@
 """The conditioning loss in a loop written with the library ``higher`` (a development dependency).
 
 ``higher`` patches a module so that its inner steps are differentiable. Call the patched module as a whole:
-its parts, called by themselves, would start from the initial parameters again. So a forward hook on the
-classifier collects the features. Run: python examples/with_higher.py
+its parts, called by themselves, would start from the initial parameters again. So watch its classifier.
+Run: python examples/with_higher.py
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep import conditioning_loss
+from firststep import watch
 from own_loop import median_condition_number
 from toy import RATE, STEPS, Perceptron, ToyTask, meta_train
 
@@ -22,13 +22,14 @@ def outer_loss(model: Perceptron, task: ToyTask, gamma: float) -> Tensor:
     support, support_y, query, query_y = task
     inner = torch.optim.SGD(model.parameters(), RATE)
     penalty = torch.zeros(())
-    features: list[Tensor] = []
-    with higher.innerloop_ctx(model, inner, copy_initial_weights=False) as (fast, inner_optimiser):
-        fast.classifier.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
+    with (
+        higher.innerloop_ctx(model, inner, copy_initial_weights=False) as (fast, inner_optimiser),
+        watch(fast.classifier) as classifier,
+    ):
         for _ in range(STEPS):
-            logits = fast(support)
-            penalty = penalty + conditioning_loss(features[-1], logits, support_y) / STEPS
-            inner_optimiser.step(F.cross_entropy(logits, support_y))
+            loss = F.cross_entropy(fast(support), support_y)
+            penalty = penalty + classifier.loss(support_y) / STEPS
+            inner_optimiser.step(loss)
         return F.cross_entropy(fast(query), query_y) + gamma * penalty
 
 

@@ -11,7 +11,7 @@ import torchopt
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep import conditioning_loss
+from firststep import watch
 from own_loop import median_condition_number
 from toy import RATE, STEPS, Perceptron, ToyTask, meta_train
 
@@ -22,11 +22,11 @@ def outer_loss(model: Perceptron, task: ToyTask, gamma: float) -> Tensor:
     inner = torchopt.MetaSGD(model, lr=RATE)
     initial = torchopt.extract_state_dict(model, by="reference")
     penalty = torch.zeros(())
-    for _ in range(STEPS):
-        features = model.body(support)
-        logits = model.classifier(features)
-        penalty = penalty + conditioning_loss(features, logits, support_y) / STEPS
-        inner.step(F.cross_entropy(logits, support_y))
+    with watch(model.classifier) as classifier:
+        for _ in range(STEPS):
+            support_loss = F.cross_entropy(model(support), support_y)
+            penalty = penalty + classifier.loss(support_y) / STEPS
+            inner.step(support_loss)
     loss = F.cross_entropy(model(query), query_y) + gamma * penalty
     torchopt.recover_state_dict(model, initial)
     return loss

@@ -14,6 +14,7 @@ from firststep.conditioning import (
     log_eigenvalue_variance,
     numerical_rank,
     residuals,
+    watch,
 )
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
@@ -74,4 +75,5 @@ __all__ = [
     "residuals",
     "warp",
     "warp_maml",
+    "watch",
 ]

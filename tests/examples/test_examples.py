@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,7 @@ import data_parallel
 import meta_learner_loop
 import own_loop
 import with_higher
+import with_torch_func
 import with_torchopt
 from firststep import Task
 from launches import finished, torchrun
@@ -47,7 +49,10 @@ def reference(model: Perceptron, task: ToyTask, gamma: float) -> tuple[float, di
     return outer.item(), dict(zip(start, grads, strict=True))
 
 
-@pytest.mark.parametrize("example", [own_loop, with_higher, with_torchopt], ids=lambda m: m.__name__)
+LOOPS = [own_loop, with_torch_func, with_higher, with_torchopt]
+
+
+@pytest.mark.parametrize("example", LOOPS, ids=lambda m: m.__name__)
 @pytest.mark.parametrize("gamma", [0.0, 0.7])
 def test_loops_with_the_loss_have_the_gradient_of_plain_autograd(example: ModuleType, gamma: float) -> None:
     model = Perceptron().double()
@@ -57,6 +62,36 @@ def test_loops_with_the_loss_have_the_gradient_of_plain_autograd(example: Module
     assert found.item() == pytest.approx(loss, rel=1e-9)
     got = {name: p.grad for name, p in model.named_parameters()}
     assert total_error(got, expected) < 1e-8
+
+
+@pytest.mark.parametrize("example", LOOPS, ids=lambda m: m.__name__)
+def test_every_step_starts_where_the_one_before_ended(
+    example: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Query losses after 1, 2 and 3 steps: a loop that starts again at θ(0) would repeat the first."""
+    model, (support, support_y, query, query_y) = Perceptron().double(), task64()
+    params, expected = dict(model.named_parameters()), []
+    for _ in range(3):
+        loss = F.cross_entropy(functional_call(model, params, (support,)), support_y)
+        grads = torch.autograd.grad(loss, list(params.values()))
+        params = {name: p - RATE * g for (name, p), g in zip(params.items(), grads, strict=True)}
+        expected.append(F.cross_entropy(functional_call(model, params, (query,)), query_y).item())
+    assert expected == pytest.approx(sorted(expected, reverse=True))
+    assert min(a - b for a, b in pairwise(expected)) > 0.01
+    found = []
+    for steps in (1, 2, 3):
+        monkeypatch.setattr(example, "STEPS", steps)
+        found.append(example.outer_loss(model, task64(), 0.0).item())
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+def test_tasks_side_by_side_have_the_losses_of_tasks_by_themselves() -> None:
+    model, tasks = Perceptron().double(), [task64(seed) for seed in (3, 4)]
+    together = with_torch_func.outer_losses(
+        model, tuple(torch.stack(parts) for parts in zip(*tasks, strict=True)), 0.7
+    )
+    apart = [reference(model, task, 0.7)[0] for task in tasks]
+    assert together.tolist() == pytest.approx(apart, rel=1e-9)
 
 
 def test_the_meta_learner_has_it_too() -> None:
@@ -73,6 +108,10 @@ def test_plain_torch_loop_gets_a_lower_condition_number_and_a_better_first_step(
     (maml_accuracy, maml_kappa), (accuracy, kappa) = results["MAML"], results["conditioned"]
     assert kappa < 0.8 * maml_kappa
     assert accuracy[1] > maml_accuracy[1]
+
+
+def test_the_loop_with_torch_func_runs() -> None:
+    assert with_torch_func.main(updates=3).keys() == {"MAML", "conditioned"}
 
 
 @pytest.mark.parametrize("example", [with_higher, with_torchopt], ids=lambda m: m.__name__)

@@ -49,6 +49,26 @@ def choose_steps(
     if not folds:
         return StepChoice(trained, (), 0)
     params = model.initial_params(params, y)
+    with model.one_task():
+        total = _held_out_losses(model, rule, params, rule_params, x, y, folds, longest)
+    if not bool(torch.isfinite(total[0])):
+        raise ValueError("the loss of held-out samples is not finite before the first step")
+    # NaN would count as the smallest: a number of steps at which adaptation has diverged is never chosen.
+    comparable = torch.where(torch.isfinite(total), total, torch.inf)
+    return StepChoice(int(comparable.argmin()), tuple(total.tolist()), len(folds))
+
+
+def _held_out_losses(
+    model: FunctionalModule,
+    rule: Rule,
+    params: Params,
+    rule_params: Params,
+    x: Inputs,
+    y: Tensor,
+    folds: list[Tensor],
+    longest: int,
+) -> Tensor:
+    """Mean loss of the held-out samples after 0..``longest`` steps."""
     total = torch.zeros(longest + 1, dtype=torch.float64)
     for held_out in folds:
         rest = ~held_out
@@ -64,11 +84,7 @@ def choose_steps(
                 if int(y.min()) < 0 or int(y.max()) >= logits.shape[-1]:
                     raise ValueError(f"labels must be 0..{logits.shape[-1] - 1}, not {y.unique().tolist()}")
                 total[steps] += F.cross_entropy(logits, y[held_out]).double().cpu() / len(folds)
-    if not bool(torch.isfinite(total[0])):
-        raise ValueError("the loss of held-out samples is not finite before the first step")
-    # NaN would count as the smallest: a number of steps at which adaptation has diverged is never chosen.
-    comparable = torch.where(torch.isfinite(total), total, torch.inf)
-    return StepChoice(int(comparable.argmin()), tuple(total.tolist()), len(folds))
+    return total
 
 
 def held_out_folds(y: Tensor) -> list[Tensor]:

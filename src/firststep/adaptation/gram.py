@@ -35,11 +35,12 @@ def support_gram(
         chunk_size: rows of J computed at once; default as many as fit in half a gigabyte.
         check_finite: refuse NaN and infinities; reading the values makes a GPU wait.
     """
-    model.check_deterministic()
     params = model.params() if params is None else params
     model.check_params(params)
+    model.observe(params, x)
     params = model.initial_params(params, y)
-    return gram_of(model, x, y, params, subset, chunk_size=chunk_size, check_finite=check_finite)
+    with model.one_task():
+        return gram_of(model, x, y, params, subset, chunk_size=chunk_size, check_finite=check_finite)
 
 
 def gram_of(
@@ -68,25 +69,24 @@ def gram_of(
         in_graph: build on the graph of ``output`` from ``params``, whose memory is not bounded.
     """
     names = model.subset(subset)
-    classifier = model.subset("cls")
     # Only the whole weight has the closed form: with or without the bias.
-    weight, *bias = classifier
+    weight, bias = model.closed_form()
     parts: list[Tensor] = []
-    rest = [name for name in names if name not in classifier]
+    rest = list(names)
     if weight in names:
         output = model(params, x) if output is None else output
-        with_bias = any(name in names for name in bias)
+        with_bias = bias in names
         parts.append(classifier_gram(output.features, output.logits, y, with_bias, check_finite=check_finite))
-    else:
-        rest += [name for name in bias if name in names]
+        rest = [name for name in names if name not in (weight, bias)]
     if rest and in_graph:
         output = model(params, x) if output is None else output
         vector = cross_entropy_residuals(output.logits, y, check_finite=check_finite)
         parts.append(gram_in_graph(vector, [params[name] for name in rest]))
     elif rest:
+        network = model.pinned()  # it runs again on the way back
         parts.append(
             jacobian_gram(
-                lambda p: cross_entropy_residuals(model(p, x).logits, y, check_finite=check_finite),
+                lambda p: cross_entropy_residuals(network(p, x).logits, y, check_finite=check_finite),
                 params,
                 wrt=rest,
                 chunk_size=chunk_size,

@@ -70,6 +70,7 @@ def inner_step(
             create_graph=create_graph and not rule.first_order,
             # The graph goes on to serve the Gram, the query loss of a caller, ... only when asked to.
             retain_graph=create_graph,
+            materialize_grads=True,  # of a parameter that the network does not use: 0
         )
     with torch.set_grad_enabled(create_graph):
         steps = rule.update(

@@ -86,10 +86,10 @@ def iterate_steps(
     create_graph: bool = False,
 ) -> Iterator[tuple[Params, Aux]]:
     """Inner steps without end, one at a time: for trajectories too long to keep."""
-    model.check_deterministic()
     model.check_params(params)
+    model.observe(params, x)
     start = model.initial_params(params, y)
-    return _steps(model, rule, start, rule_params, x, y, subset, create_graph)
+    return _steps(model, rule, start, rule_params, x, y, subset, create_graph, model.task_seed())
 
 
 def _steps(
@@ -101,17 +101,19 @@ def _steps(
     y: Tensor,
     subset: str | Iterable[str] | None,
     create_graph: bool,
+    seed: int | None,
 ) -> Iterator[tuple[Params, Aux]]:
     current = dict(params)
     for step in count():
-        current, aux = inner_step(
-            model,
-            rule,
-            current,
-            rule.at_step(rule_params, step),
-            x,
-            y,
-            subset=subset,
-            create_graph=create_graph,
-        )
+        with model.one_task(seed):
+            current, aux = inner_step(
+                model,
+                rule,
+                current,
+                rule.at_step(rule_params, step),
+                x,
+                y,
+                subset=subset,
+                create_graph=create_graph,
+            )
         yield current, aux

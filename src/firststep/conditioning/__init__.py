@@ -19,11 +19,13 @@ from firststep.conditioning.spectrum import (
     log_eigenvalue_variance,
     numerical_rank,
 )
+from firststep.conditioning.watch import Watch, watch
 
 __all__ = [
     "CONDITIONING_LOSSES",
     "JACOBIAN_MEMORY",
     "GramLoss",
+    "Watch",
     "classifier_gram",
     "condition_number",
     "conditioning_loss",
@@ -38,4 +40,5 @@ __all__ = [
     "pull_rows",
     "residuals",
     "scaled_errors",
+    "watch",
 ]

@@ -15,8 +15,8 @@ def require_tensor(name: str, value: object, min_dims: int, shape: str) -> None:
 
 def require_finite(name: str, value: Tensor) -> None:
     """Reads the values, so it waits for the device; callers offer ``check_finite=False`` to skip it."""
-    if not bool(torch.isfinite(value).all()):
-        bad = "NaN" if bool(torch.isnan(value).any()) else "infinite values"
+    if not holds(torch.isfinite(value).all()):
+        bad = "NaN" if holds(torch.isnan(value).any()) else "infinite values"
         raise ValueError(f"{name} contains {bad}")
 
 
@@ -38,5 +38,15 @@ def require_classification(logits: Tensor, labels: Tensor, check_finite: bool) -
         raise ValueError("logits must have at least one sample")
     if check_finite:
         require_finite("logits", logits)
-        if bool(((labels < 0) | (labels >= classes)).any()):
+        if not holds(((labels >= 0) & (labels < classes)).all()):
             raise ValueError(f"labels must lie in 0..{classes - 1}, the classes of logits")
+
+
+def holds(condition: Tensor) -> bool:
+    """Its value, or True inside ``torch.vmap``, which has no value to read."""
+    try:
+        return bool(condition)
+    except RuntimeError as error:
+        if "vmap" in str(error):
+            return True
+        raise

@@ -26,8 +26,8 @@ def classifier_gram(
         logits: the classifier's output, [..., n, classes].
         labels: integers [..., n].
         bias: whether the classifier's bias belongs to ψ (the +1 in the formula).
-        check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait,
-            and is impossible inside ``torch.vmap``.
+        check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait.
+            Inside ``torch.vmap``, where they cannot be read, nothing is refused.
     """
     require_classification(logits, labels, check_finite)
     require_tensor("features", features, 2, "[..., n, d]")

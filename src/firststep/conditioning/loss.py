@@ -26,7 +26,13 @@ CONDITIONING_LOSSES: Registry[GramLoss] = Registry(
 
 
 def conditioning_loss(
-    features: Tensor, logits: Tensor, labels: Tensor, *, bias: bool = True, check_finite: bool = True
+    features: Tensor,
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    bias: bool = True,
+    loss: str | GramLoss = "variance",
+    check_finite: bool = True,
 ) -> Tensor:
     """Variance of the log-eigenvalues of the classifier's Gram matrix, float64 [...].
 
@@ -42,10 +48,11 @@ def conditioning_loss(
         logits: its output, [..., n, classes].
         labels: integers [..., n].
         bias: whether the classifier's bias is among the constrained parameters.
-        check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait,
-            and is impossible inside ``torch.vmap``.
+        loss: ``variance``, another name in ``CONDITIONING_LOSSES``, or any function of the Gram matrix.
+        check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait.
+            Inside ``torch.vmap``, where they cannot be read, nothing is refused.
     """
     gram = classifier_gram(features, logits, labels, bias, check_finite=check_finite)
     if check_finite:
         require_finite("the Gram matrix of these features", gram)  # finite features may be too large for it
-    return log_eigenvalue_variance(gram, check_finite=False)
+    return (CONDITIONING_LOSSES[loss] if isinstance(loss, str) else loss)(gram)

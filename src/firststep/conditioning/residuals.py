@@ -17,7 +17,7 @@ import math
 import torch
 from torch import Tensor
 
-from firststep.conditioning._checks import require_classification, require_finite, require_tensor
+from firststep.conditioning._checks import holds, require_classification, require_finite, require_tensor
 
 # Below this margin exp(m) < 2^-57: the first-order limits used there are exact in float64.
 WELL_FIT = -40.0
@@ -39,7 +39,7 @@ def residuals(losses: Tensor, *, check_finite: bool = True) -> Tensor:
         raise ValueError(f"losses must be real numbers, not {losses.dtype}")
     if check_finite:
         require_finite("losses", losses)
-        if bool((losses < 0).any()):
+        if not holds((losses >= 0).all()):
             raise ValueError("losses must not be negative: a residual is the root of a loss")
     mean_share = losses.double() / losses.shape[-1]
     zero = mean_share == 0
@@ -85,7 +85,7 @@ def cross_entropy_residuals(logits: Tensor, labels: Tensor, *, check_finite: boo
         logits: [..., n, classes].
         labels: integers [..., n].
         check_finite: refuse NaN, infinite logits and labels out of range; reading the values makes a GPU
-            wait, and is impossible inside ``torch.vmap``.
+            wait. Inside ``torch.vmap``, where they cannot be read, nothing is refused.
     """
     require_classification(logits, labels, check_finite)
     return root_loss(margin(logits, labels)[0]) / math.sqrt(logits.shape[-2])

@@ -22,7 +22,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from firststep.conditioning._checks import require_finite, require_tensor
+from firststep.conditioning._checks import holds, require_finite, require_tensor
 
 # How far rounding can take the entries and eigenvalues of a Gram matrix, relative to its largest entry.
 _TOLERANCE = 1e-9
@@ -47,10 +47,10 @@ def eigenvalues(gram: Tensor, *, check_finite: bool = True) -> Tensor:
         exact = gram.double()
         tolerance = _TOLERANCE if gram.dtype == torch.float64 else _COARSE_TOLERANCE
         size = exact.detach().abs().amax((-2, -1))
-        if bool(((exact - exact.mT).detach().abs().amax((-2, -1)) > tolerance * size).any()):
+        if not holds(((exact - exact.mT).detach().abs().amax((-2, -1)) <= tolerance * size).all()):
             raise ValueError("gram must be symmetric")
         values = torch.linalg.eigvalsh(exact)
-        if bool((values[..., 0].detach() < -tolerance * size * gram.shape[-1]).any()):
+        if not holds((values[..., 0].detach() >= -tolerance * size * gram.shape[-1]).all()):
             raise ValueError("gram must be positive semi-definite; it has a negative eigenvalue")
         return values
     gram = gram.double()

@@ -63,6 +63,9 @@ class MetaLearner(nn.Module):
             ``shared``: all rows start from one learned vector. ``zero``: all rows start from zero. With the
             latter two the network's classifier is cut to that one row, a task may have any number of classes
             (labels 0, 1, 2, ...), and before the first step all logits of a sample are equal.
+        randomness: for networks that draw random numbers, such as dropout in training mode. ``error`` refuses
+            them. ``same`` draws the same numbers in all evaluations of a task, so that its gradient is exact,
+            and others for the next task; they come from torch's default generator.
         engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big autograd graph.
         compile: compile the inner step and its backward pass: a minute or so at the first call with a new
             shape, faster from then on.
@@ -84,6 +87,7 @@ class MetaLearner(nn.Module):
         embedding: str | None = None,
         embedding_norm: str | None = None,
         head: str = "per-class",
+        randomness: Literal["error", "same"] = "error",
         engine: str = "stepwise",
         compile: bool = False,
         memory: int | None = None,
@@ -99,7 +103,12 @@ class MetaLearner(nn.Module):
         self.conditioning = conditioning
         self.reduction = reduction
         self.functional = FunctionalModule(
-            network, classifier, embedding=embedding, embedding_norm=embedding_norm, head=head
+            network,
+            classifier,
+            embedding=embedding,
+            embedding_norm=embedding_norm,
+            head=head,
+            randomness=randomness,
         )
         initial = self.rule.init(self.functional, self._network_params(), generator)
         # Names of a module's parameters cannot have dots; those of a rule are often paths of layers.

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from firststep.metagradient.forward import task_report
 from firststep.metagradient.meta_batch import of_each
+from firststep.metagradient.missing_derivative import explained
 from firststep.metagradient.objective import Conditioning, check_query_weights
 from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
@@ -67,6 +68,8 @@ class MetaGradient:
             raise ValueError("compile works with engine='stepwise' only: the unrolled graph is too large")
         if memory is not None and memory < 0:
             raise ValueError(f"memory must be a number of bytes, 0 to save nothing, not {memory}")
+        if compile and model.randomness == "same":
+            raise ValueError("randomness='same' needs compile=False: compiled code draws other numbers")
         if streams < 1:
             raise ValueError(f"streams must be at least 1, it is {streams}")
         if conditioning is not None:
@@ -130,7 +133,8 @@ class MetaGradient:
 
         def compute(task: Task) -> TaskReport:
             start = self.model.initial_params(theta, task.support_y, task.query_y)
-            return task_report(self.model, self.rule, self.conditioning, start, phi, task, weights)
+            with self.model.one_task():
+                return task_report(self.model, self.rule, self.conditioning, start, phi, task, weights)
 
         reports = of_each(compute, checked, self.streams)
         loss = torch.stack([self._outer_loss(report) for report in reports]).sum()
@@ -150,7 +154,8 @@ class MetaGradient:
 
         def compute(task: Task) -> tuple[Params, Params, TaskReport]:
             start = self.model.initial_params(theta, task.support_y, task.query_y)
-            for_start, for_rule_params, report = self._task(start, phi, task, weights)
+            with self.model.one_task(), explained(self.model, start, task.support_x):
+                for_start, for_rule_params, report = self._task(start, phi, task, weights)
             return self.model.initial_gradient(for_start), for_rule_params, report
 
         computed = of_each(compute, checked, self.streams)
@@ -172,9 +177,10 @@ class MetaGradient:
     ) -> tuple[list[Task], tuple[float, ...]]:
         if not tasks:
             raise ValueError("tasks must not be empty")
-        self.model.check_deterministic()
         self.model.check_params(params)
-        return [as_task(task) for task in tasks], check_query_weights(query_weights, self._task.steps)
+        checked = [as_task(task) for task in tasks]
+        self.model.observe(params, checked[0].support_x)
+        return checked, check_query_weights(query_weights, self._task.steps)
 
     def _outer_loss(self, report: TaskReport) -> Tensor:
         return report.weighted_query_loss.double() + self.gamma * report.conditioning

@@ -3,5 +3,19 @@
 from firststep.network.find_layers import CONVOLUTIONS
 from firststep.network.functional_module import FunctionalModule, Output, Params
 from firststep.network.heads import FEWEST_CLASSES, HEADS, set_rows
+from firststep.network.observation import layer_with_operation
+from firststep.network.randomness import RANDOMNESS
+from firststep.network.second_derivatives import missing_derivative
 
-__all__ = ["CONVOLUTIONS", "FEWEST_CLASSES", "HEADS", "FunctionalModule", "Output", "Params", "set_rows"]
+__all__ = [
+    "CONVOLUTIONS",
+    "FEWEST_CLASSES",
+    "HEADS",
+    "RANDOMNESS",
+    "FunctionalModule",
+    "Output",
+    "Params",
+    "layer_with_operation",
+    "missing_derivative",
+    "set_rows",
+]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch import nn
+from torch.nn.utils import parametrize
 
 CONVOLUTIONS: tuple[type[nn.Module], ...] = (
     nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
@@ -27,16 +28,56 @@ def find_classifier(module: nn.Module, modules: Mapping[str, nn.Module], path: s
     return path
 
 
-def last_convolution(modules: Mapping[str, nn.Module]) -> str | None:
-    paths = [name for name, part in modules.items() if isinstance(part, CONVOLUTIONS)]
+def own_path(module: nn.Module, attribute: str) -> str | None:
+    """A path that the module gives itself in an attribute; a layer may have that name too."""
+    path = getattr(module, attribute, None)
+    return path if isinstance(path, str) else None
+
+
+def find_embedding(modules: Mapping[str, nn.Module], order: Sequence[str], classifier: str) -> str | None:
+    """The last layer with a weight matrix before the classifier.
+
+    Scales and shifts, of normalisation or by themselves, are not layers of this kind, and neither are modules
+    that hold the classifier.
+
+    Args:
+        modules: by path.
+        order: paths in order of execution, or of registration as long as that is not known.
+        classifier: its path.
+    """
+    before = order[: _last(order, classifier)] if classifier in order else order
+    before = [path for path in before if path] or order  # the classifier may be registered first
+    paths = [path for path in before if _has_matrix(path, modules[path]) and not _holds(path, classifier)]
     return paths[-1] if paths else None
 
 
-def norm_after(modules: Mapping[str, nn.Module], embedding: str | None) -> str | None:
-    if embedding is None:
+def norm_after(modules: Mapping[str, nn.Module], order: Sequence[str], embedding: str | None) -> str | None:
+    """The first normalisation after the embedding."""
+    if embedding is None or embedding not in order:
         return None
-    paths = list(modules)
-    for path in paths[paths.index(embedding) + 1 :]:
-        if "Norm" in type(modules[path]).__name__:
+    for path in order[_last(order, embedding) + 1 :]:
+        if _is_norm(modules[path]):
             return path
     return None
+
+
+def _is_norm(module: nn.Module) -> bool:
+    """A normalisation by its name, not a block of layers that has one."""
+    return "Norm" in type(module).__name__ and not any(list(part.parameters()) for part in module.children())
+
+
+def _has_matrix(path: str, module: nn.Module) -> bool:
+    """Whether it has a weight matrix of its own, not one of a layer inside."""
+    if "parametrizations" in path.split(".") or _is_norm(module):
+        return False  # the former is a part of the layer whose weight it computes
+    return parametrize.is_parametrized(module) or any(
+        value.dim() > 1 for value in module.parameters(recurse=False)
+    )
+
+
+def _holds(path: str, inner: str) -> bool:
+    return not path or path == inner or inner.startswith(f"{path}.")
+
+
+def _last(order: Sequence[str], path: str) -> int:
+    return len(order) - 1 - list(reversed(order)).index(path)

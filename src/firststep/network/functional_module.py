@@ -5,22 +5,26 @@ Parameters are a plain dict of tensors that functions take and return; the modul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from firststep.network.capture import Captured, capture_into, register_capture
-from firststep.network.find_layers import find_classifier, last_convolution, norm_after
+from firststep.network.find_layers import find_classifier, own_path
+from firststep.network.first_use import FirstUse
 from firststep.network.heads import check_head, count_classes, repeat_row, set_rows, sum_rows
+from firststep.network.interface import as_arguments, logits_of
+from firststep.network.randomness import check_randomness, draw_seed, drawing_from, task_seed, with_task_seed
+from firststep.network.second_derivatives import twice_differentiable
+from firststep.network.subsets import select, tied_names
 from firststep.task import Inputs
 
 Params = dict[str, Tensor]
-
-_DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-_WITH_DROPOUT = (nn.MultiheadAttention, nn.RNN, nn.LSTM, nn.GRU)
 
 
 class Output(NamedTuple):
@@ -43,13 +47,17 @@ class FunctionalModule:
         classifier: path of the final linear layer, such as ``"fc"`` or ``"encoder.head"``; default
             ``classifier``, ``fc`` or ``head`` where that is an ``nn.Linear``, otherwise the ``nn.Linear``
             that was registered last.
-        embedding: path of the last layer before it, for the subset ``emb``; default the module's own
-            ``embedding`` attribute, or the last convolution in order of registration.
-        embedding_norm: path of that layer's normalisation, for ``ebn``; default the module's own
-            ``embedding_norm`` attribute, or the first normalisation registered after the embedding.
+        embedding: path of the last layer before it, for the subset ``emb``; default the path in the module's
+            own ``embedding`` attribute, or the last layer with a weight matrix before the classifier: in
+            order of execution, which is known when the network has been run, until then of registration.
+        embedding_norm: path of that layer's normalisation, for ``ebn``; default the path in the module's own
+            ``embedding_norm`` attribute, or the first normalisation after the embedding in that order.
         head: how the classifier starts in a task: ``per-class``, ``shared`` or ``zero``, which
             :mod:`firststep.network.heads` explains. For the latter two the module's classifier is cut to the
             one row that all classes start from; :meth:`initial_params` repeats it.
+        randomness: for networks that draw random numbers (dropout in training mode): ``error`` refuses them,
+            ``same`` draws the same numbers in all evaluations of a task. For another task they are others,
+            drawn from torch's default generator.
     """
 
     def __init__(
@@ -60,8 +68,10 @@ class FunctionalModule:
         embedding: str | None = None,
         embedding_norm: str | None = None,
         head: str = "per-class",
+        randomness: str = "error",
     ) -> None:
         check_head(head)
+        check_randomness(randomness)
         if not isinstance(module, nn.Module):
             raise TypeError(f"the network must be an nn.Module, not {type(module).__name__}")
         modules = dict(module.named_modules())
@@ -83,10 +93,15 @@ class FunctionalModule:
         if head != "per-class":
             set_rows(linear, 1, zero=head == "zero")
         register_capture(self._classifier)
-        self._embedding = embedding or getattr(module, "embedding", None) or last_convolution(modules)
-        self._embedding_norm = (
-            embedding_norm or getattr(module, "embedding_norm", None) or norm_after(modules, self._embedding)
+        self.randomness = randomness
+        self._first_use = FirstUse(
+            module,
+            self.classifier,
+            embedding or own_path(module, "embedding"),
+            embedding_norm or own_path(module, "embedding_norm"),
+            allow_random=randomness == "same",
         )
+        self._tied = tied_names(module)
         self._buffers = [
             (f"{path}.{name}" if path else name, owner, name)
             for path, owner in modules.items()
@@ -130,29 +145,27 @@ class FunctionalModule:
             )
 
     def __call__(self, params: Mapping[str, Tensor], inputs: Inputs) -> Output:
-        """Features and logits of the network with these parameters; differentiable in them.
+        """Features and logits of the network with these parameters; twice differentiable in them.
 
         Args:
             params: by name; those that are left out are the module's own.
             inputs: a tensor, a tuple (positional arguments) or a dict (keyword arguments) of tensors.
         """
-        # A module in training mode may update its buffers (running statistics) in place: it gets copies.
-        buffers = {
-            name: getattr(owner, key).clone()
-            for name, owner, key in self._buffers
-            if owner.training and getattr(owner, key) is not None
-        }
-        arguments: tuple[Any, ...] = inputs if isinstance(inputs, tuple) else (inputs,)
-        keywords: dict[str, Any] = {}
-        if isinstance(inputs, Mapping):
-            arguments, keywords = (), dict(inputs)
+        return self._run(params, inputs, seed=task_seed())
+
+    def pinned(self) -> Callable[[Mapping[str, Tensor], Inputs], Output]:
+        """The network with the random numbers of the present task, whenever it is called."""
+        return partial(self._run, seed=task_seed())
+
+    def _run(self, params: Mapping[str, Tensor], inputs: Inputs, *, seed: int | None) -> Output:
         captured: list[Captured] = []
         token = capture_into.set(captured)
         try:
-            result = functional_call(self.module, {**buffers, **params}, arguments, keywords)
+            with twice_differentiable(self._first_use.replaces), self._drawing(seed):
+                result = self._call(params, inputs)
         finally:
             capture_into.reset(token)
-        logits = _logits(result)
+        logits = logits_of(result)
         calls = [call for call in captured if call.module is self._classifier]
         if len(calls) != 1 or calls[0].output is not logits or calls[0].input.dim() != 2:
             raise ValueError(
@@ -162,6 +175,44 @@ class FunctionalModule:
             )
         return Output(features=calls[0].input, logits=calls[0].output)
 
+    def _call(self, params: Mapping[str, Tensor], inputs: Inputs) -> object:
+        # A module in training mode may update its buffers (running statistics) in place: it gets copies.
+        buffers = {
+            name: getattr(owner, key).clone()
+            for name, owner, key in self._buffers
+            if owner.training and getattr(owner, key) is not None
+        }
+        arguments, keywords = as_arguments(inputs)
+        result: object = functional_call(self.module, {**buffers, **params}, arguments, keywords)
+        return result
+
+    def _drawing(self, seed: int | None) -> AbstractContextManager[None]:
+        if seed is None or self.randomness == "error":
+            return nullcontext()
+        return drawing_from(seed, self._device)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.module.parameters()).device
+
+    def observe(self, params: Mapping[str, Tensor], inputs: Inputs) -> None:
+        """Before the first use in the module's present mode: find its layers, refuse what is random.
+
+        It costs one forward pass then, and nothing later.
+        """
+        self._first_use(lambda: self._call(params, inputs), inputs, self._device)
+
+    def one_task(self, seed: int | None = None) -> AbstractContextManager[None]:
+        """Inside, all evaluations draw the same random numbers; those of the task around it, if any."""
+        return with_task_seed(self.task_seed() if seed is None else seed)
+
+    def task_seed(self) -> int | None:
+        """Of the task around the call, or a new one; None if the network may not be random."""
+        if self.randomness == "error":
+            return None
+        seed = task_seed()
+        return draw_seed() if seed is None else seed
+
     def check_params(self, params: Mapping[str, Tensor]) -> None:
         """Refuse a dict in which a trainable parameter is missing: the module's own would be used for it."""
         missing = [name for name in self.params() if name not in params]
@@ -170,15 +221,8 @@ class FunctionalModule:
 
     def check_deterministic(self) -> None:
         """Refuse dropout in training mode: a step that is computed twice must give the same numbers."""
-        for name, part in self.module.named_modules():
-            rate = part.p if isinstance(part, _DROPOUT) else 0.0
-            if isinstance(part, _WITH_DROPOUT):
-                rate = part.dropout
-            if part.training and rate > 0:
-                raise ValueError(
-                    f"{name!r} drops units at random, so a step could not be computed twice; "
-                    "put it in eval() mode or set its rate to 0"
-                )
+        if self.randomness == "error":
+            self._first_use.check_dropout()
 
     def subset(self, spec: str | Iterable[str]) -> tuple[str, ...]:
         """The names of a parameter subset.
@@ -188,49 +232,16 @@ class FunctionalModule:
                 normalisation, ``"all"``, ``"body"`` (all but the classifier), a union such as
                 ``"cls+emb"``, or a list of name patterns such as ``["blocks.3.*", "*.bias"]``.
         """
-        names = list(self.params())
-        wanted: set[str] = set()
-        if isinstance(spec, str):
-            for part in spec.split("+"):
-                wanted.update(self._named_subset(part.strip(), names))
-        else:
-            for pattern in spec:
-                matches = [name for name in names if fnmatchcase(name, pattern)]
-                if not matches:
-                    raise ValueError(f"no parameter matches {pattern!r}; there are {', '.join(names)}")
-                wanted.update(matches)
-        if not wanted:
-            raise ValueError(f"the parameter subset {spec!r} is empty; there are {', '.join(names)}")
-        return tuple(name for name in names if name in wanted)
+        return select(
+            spec, list(self.params()), self._first_use.layers, self._tied, type(self.module).__name__
+        )
 
-    def _named_subset(self, part: str, names: list[str]) -> list[str]:
-        if part == "all":
-            return names
-        if part == "body":
-            return [name for name in names if not _is_inside(name, self.classifier)]
-        paths = {"cls": self.classifier, "emb": self._embedding, "ebn": self._embedding_norm}
-        if part not in paths:
-            raise ValueError(
-                f"unknown parameter subset {part!r}: it is cls, emb, ebn, body, all, a union like cls+emb, "
-                f"or a list of patterns for the names {', '.join(names)}"
-            )
-        path = paths[part]
-        found = [name for name in names if path is not None and _is_inside(name, path)]
-        if not found:
-            raise ValueError(
-                f"{type(self.module).__name__} has no parameters for the subset {part!r}; "
-                f"there are {', '.join(names)}"
-            )
-        return found
+    def closed_form(self) -> tuple[str | None, str | None]:
+        """Names of the classifier's trainable weight and bias, without those that are a part of the body too.
 
-
-def _logits(result: object) -> object:
-    """The logits of what a network returns: a tensor, a dict or an object that has them."""
-    if isinstance(result, Mapping):
-        return result.get("logits")
-    return result if isinstance(result, Tensor) else getattr(result, "logits", None)
-
-
-def _is_inside(name: str, path: str) -> bool:
-    """Whether a parameter belongs to the module at a path; the empty path is the whole network."""
-    return not path or name.startswith(f"{path}.")
+        Only for these the classifier's Gram matrix has a closed form.
+        """
+        prefix = f"{self.classifier}." if self.classifier else ""
+        own = set(self.params()) - {*self._tied.values()}
+        weight, bias = f"{prefix}weight", f"{prefix}bias"
+        return weight if weight in own else None, bias if bias in own else None

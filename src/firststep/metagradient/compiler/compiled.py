@@ -28,7 +28,7 @@ from firststep.metagradient.compiler.trace import (
 )
 from firststep.metagradient.eager import EagerSteps, QueryGradient, StepGradients, StepOutput, input_form
 from firststep.metagradient.objective import Conditioning
-from firststep.network import FunctionalModule, Params
+from firststep.network import FunctionalModule, Params, missing_derivative
 from firststep.rules import Rule
 from firststep.task import Inputs, map_inputs
 
@@ -142,6 +142,8 @@ class CompiledSteps:
             try:
                 known[key] = build()
             except Exception as error:
+                if missing_derivative(error) is not None:  # it fails without a compiler too
+                    raise
                 if not self._channels_last:
                     self._give_up(error)
                 self._channels_last = False

@@ -1,0 +1,110 @@
+"""Conditioning of a classifier inside somebody else's loop: a forward hook that sees its input and output."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from firststep.conditioning.classifier import classifier_gram
+from firststep.conditioning.loss import GramLoss, conditioning_loss
+from firststep.conditioning.spectrum import condition_number, numerical_rank
+
+
+class Watch:
+    """Made by :func:`watch`; refers to the last call of the layer."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        if not isinstance(layer, nn.Module):
+            raise TypeError(
+                f"watch takes the classifier, a module such as model.fc, not {type(layer).__name__}"
+            )
+        self._bias = getattr(layer, "bias", None) is not None
+        self._call: tuple[Tensor, Tensor] | None = None
+        self._hook = layer.register_forward_hook(self._keep)
+
+    def loss(
+        self,
+        labels: Tensor,
+        *,
+        bias: bool | None = None,
+        loss: str | GramLoss = "variance",
+        check_finite: bool = True,
+    ) -> Tensor:
+        """:func:`conditioning_loss` of the layer's last call, float64; differentiable as the call was.
+
+        Args:
+            labels: of the samples of that call, the support set.
+            bias: whether the layer's bias is among the constrained parameters; default whether it has one.
+            loss: as :func:`conditioning_loss` takes it.
+            check_finite: refuse NaN, infinities and labels out of range. Inside ``torch.vmap``, where values
+                cannot be read, nothing is refused.
+        """
+        features, logits = self._last_call()
+        return conditioning_loss(
+            features, logits, labels, bias=self._with_bias(bias), loss=loss, check_finite=check_finite
+        )
+
+    def gram(self, labels: Tensor, *, bias: bool | None = None, check_finite: bool = True) -> Tensor:
+        """:func:`classifier_gram` of the layer's last call, float64 [n, n]."""
+        features, logits = self._last_call()
+        return classifier_gram(features, logits, labels, self._with_bias(bias), check_finite=check_finite)
+
+    @torch.no_grad()
+    def condition_number(self, labels: Tensor, *, bias: bool | None = None) -> Tensor:
+        """λ_max / λ_min of the Gram matrix of the layer's last call, detached."""
+        return condition_number(self.gram(labels, bias=bias))
+
+    @torch.no_grad()
+    def rank(self, labels: Tensor, *, bias: bool | None = None) -> Tensor:
+        """How many of its eigenvalues stand above rounding: :func:`numerical_rank`."""
+        return numerical_rank(self.gram(labels, bias=bias))
+
+    def close(self) -> None:
+        """Remove the hook, and forget the last call."""
+        self._hook.remove()
+        self._call = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _keep(self, layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+        self._call = inputs[0], output
+
+    def _last_call(self) -> tuple[Tensor, Tensor]:
+        if self._call is None:
+            raise ValueError(
+                "the watched layer has not been called: run the network on the support set first"
+            )
+        return self._call
+
+    def _with_bias(self, bias: bool | None) -> bool:
+        return self._bias if bias is None else bias
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Hooks are copied and pickled with their layer, but what is in a graph of autograd cannot be."""
+        return {**self.__dict__, "_call": None}
+
+
+def watch(layer: nn.Module) -> Watch:
+    """Watch a network's linear classifier, for the conditioning loss in a training loop of one's own::
+
+        with firststep.watch(model.fc) as classifier:
+            for step in range(steps):
+                loss = cross_entropy(model(support_x), support_y)
+                penalty = penalty + classifier.loss(support_y) / steps
+                ...  # an inner step
+        outer_loss = query_loss + gamma * penalty
+
+    Ask for the loss right after the support set's forward pass: it refers to the layer's last call. It works
+    wherever that call is differentiated: plain autograd, ``torch.func`` (``grad``, ``vmap``), TorchOpt, and
+    higher, where the layer to watch is the patched module's, ``watch(fast.fc)``.
+
+    Args:
+        layer: the linear layer whose output are the logits.
+    """
+    return Watch(layer)

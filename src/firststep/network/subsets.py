@@ -1,0 +1,82 @@
+"""Parameter subsets of a network by name: ``cls``, ``cls+emb``, patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from torch import nn
+
+
+class Layers(NamedTuple):
+    """Paths of the layers that subsets are named after."""
+
+    classifier: str
+    embedding: str | None
+    embedding_norm: str | None
+
+
+def tied_names(module: nn.Module) -> dict[str, str]:
+    """The further names of parameters that have several, and the first one of each."""
+    first = {value: name for name, value in module.named_parameters()}
+    return {
+        name: first[value]
+        for name, value in module.named_parameters(remove_duplicate=False)
+        if first[value] != name
+    }
+
+
+def select(
+    spec: str | Iterable[str], names: Sequence[str], layers: Layers, tied: Mapping[str, str], network: str
+) -> tuple[str, ...]:
+    """The names of a subset, in the order of ``names``.
+
+    Args:
+        spec: as :meth:`FunctionalModule.subset` takes it.
+        names: of all trainable parameters.
+        layers: of the network.
+        tied: other names of parameters that have several, and which of them is in ``names``.
+        network: what to call it in an error.
+    """
+    wanted: set[str] = set()
+    if isinstance(spec, str):
+        for part in spec.split("+"):
+            wanted.update(_named(part.strip(), names, layers, tied, network))
+    else:
+        for pattern in spec:
+            matches = [name for name in names if fnmatchcase(name, pattern)]
+            if not matches:
+                raise ValueError(f"no parameter matches {pattern!r}; there are {', '.join(names)}")
+            wanted.update(matches)
+    if not wanted:
+        raise ValueError(f"the parameter subset {spec!r} is empty; there are {', '.join(names)}")
+    return tuple(name for name in names if name in wanted)
+
+
+def _named(
+    part: str, names: Sequence[str], layers: Layers, tied: Mapping[str, str], network: str
+) -> list[str]:
+    if part == "all":
+        return list(names)
+    if part == "body":
+        classifier = _inside(names, layers.classifier, tied)
+        return [name for name in names if name not in classifier]
+    paths = {"cls": layers.classifier, "emb": layers.embedding, "ebn": layers.embedding_norm}
+    if part not in paths:
+        raise ValueError(
+            f"unknown parameter subset {part!r}: it is cls, emb, ebn, body, all, a union like cls+emb, "
+            f"or a list of patterns for the names {', '.join(names)}"
+        )
+    path = paths[part]
+    found = [] if path is None else _inside(names, path, tied)
+    if not found:
+        raise ValueError(f"{network} has no parameters for the subset {part!r}; there are {', '.join(names)}")
+    return found
+
+
+def _inside(names: Sequence[str], path: str, tied: Mapping[str, str]) -> list[str]:
+    """Names of the parameters of the module at a path; the empty path is the whole network."""
+    prefix = f"{path}." if path else ""
+    shared = {name for other, name in tied.items() if other.startswith(prefix)}
+    return [name for name in names if name.startswith(prefix) or name in shared]

@@ -1,0 +1,101 @@
+"""Tiny networks of timm and transformers with random weights; tests skip where these are not installed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from firststep import Task
+from zoo import WAYS, WORDS, Batch, images, masked_words, task_of
+
+
+def _import(name: str) -> Any:
+    """A development dependency, or a skipped test; warnings of its import are not ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return importlib.import_module(name)
+        except ImportError as error:
+            pytest.skip(f"{name} is not installed ({error})")
+
+
+def _timm() -> Any:
+    # torchvision's wheel is built for CUDA: with torch for CPU its compiled operations are not there, and
+    # registering shapes for them fails unless somebody has declared them.
+    with contextlib.suppress(RuntimeError):  # it is the right build
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for operation in ("nms", "qnms"):
+            library.define(f"{operation}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+        _kept.append(library)  # gone, it would take its declarations with it
+    return _import("timm")
+
+
+_kept: list[torch.library.Library] = []
+
+
+def _resnet() -> nn.Module:
+    resnet = _timm().models.resnet
+    return resnet.ResNet(
+        resnet.BasicBlock, [1, 1, 1, 1], num_classes=WAYS, in_chans=1, channels=(4, 4, 6, 6), stem_width=4
+    )
+
+
+def _convnext() -> nn.Module:
+    return _timm().models.convnext.ConvNeXt(
+        in_chans=1, num_classes=WAYS, depths=(1, 1, 1, 1), dims=(4, 4, 6, 6)
+    )
+
+
+def _vit() -> nn.Module:
+    return _timm().models.vision_transformer.VisionTransformer(
+        img_size=8, patch_size=4, in_chans=1, num_classes=WAYS, embed_dim=8, depth=2, num_heads=2
+    )
+
+
+def _mobilenet() -> nn.Module:
+    return _timm().create_model("mobilenetv3_small_050", num_classes=WAYS, in_chans=1)
+
+
+def _config(name: str, **options: Any) -> Any:
+    small = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "num_labels": WAYS}
+    return getattr(_import("transformers"), name)(**small | options)
+
+
+def _hf_vit() -> nn.Module:
+    config = _config("ViTConfig", intermediate_size=12, image_size=8, patch_size=4, num_channels=1)
+    return _import("transformers").ViTForImageClassification(config).eval()
+
+
+def _hf_dinov2() -> nn.Module:
+    config = _config("Dinov2Config", image_size=8, patch_size=4, num_channels=1, mlp_ratio=2)
+    return _import("transformers").Dinov2ForImageClassification(config).eval()
+
+
+def _hf_bert() -> nn.Module:
+    config = _config("BertConfig", intermediate_size=12, vocab_size=WORDS, max_position_embeddings=8)
+    return _import("transformers").BertForSequenceClassification(config).eval()
+
+
+THIRD_PARTY: dict[str, tuple[Callable[[], nn.Module], Batch]] = {
+    "timm-resnet": (_resnet, images(16)),
+    "timm-convnext": (_convnext, images(32)),
+    "timm-vit": (_vit, images(8)),
+    "timm-mobilenetv3": (_mobilenet, images(32)),
+    "hf-vit": (_hf_vit, lambda count, source: {"pixel_values": images(8)(count, source)}),
+    "hf-dinov2": (_hf_dinov2, images(8)),
+    "hf-bert": (_hf_bert, masked_words),
+}
+
+
+def of_third_party(name: str) -> tuple[nn.Module, Task]:
+    build, batch = THIRD_PARTY[name]
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return build().double(), task_of(batch)
