@@ -106,7 +106,7 @@ def test_folders_of_results_are_readable() -> None:
     with pytest.raises(FirststepError, match="`name=a/b`"):
         ExperimentSettings(wider, GLYPHS, name="a/b")
     every_change = Changes(
-        **{field.name: 123456789 for field in dataclasses.fields(Changes)}  # type: ignore[arg-type]
+        **{field.name: 123456789 for field in dataclasses.fields(Changes) if field.name != "seeds"},  # type: ignore[arg-type]
     )
     with pytest.raises(FirststepError, match="give a short one with `name`"):
         ExperimentSettings(Scale("laptop", every_change), GLYPHS)

@@ -6,7 +6,7 @@ import html
 from pathlib import Path
 
 from firststep.evaluation import PAGE_STYLE
-from firststep.paper.comparison_table import LEGEND
+from firststep.paper.comparison_table import legend
 from firststep.paper.experiments import EXPERIMENTS
 from firststep.paper.output import SavedResult, read_results
 from firststep.plotting import embed_png
@@ -28,7 +28,7 @@ def html_overview(folder: Path) -> str:
         f"<title>{TITLE}</title><style>{PAGE_STYLE}{WORDS}</style></head><body>",
         f"<h1>{TITLE}</h1>",
         "<p>Hiller, Harandi and Drummond, “On Enforcing Better Conditioned Meta-Learning for Rapid Few-Shot "
-        f"Adaptation”, NeurIPS 2022. {_escape(LEGEND)}</p>",
+        f"Adaptation”, NeurIPS 2022. {_escape(legend(1))}</p>",
         f"<p>{len(results)} results. Not run here: {_escape(', '.join(absent) or 'none')}.</p>",
         "<ul>",
         *(f'<li><a href="#{_anchor(result)}">{_heading(result)}</a></li>' for result in results),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from firststep.backbones import BACKBONES
-from firststep.errors import unknown
+from firststep.errors import FirststepError, unknown
 from firststep.jobs import EvaluationSpec
 from firststep.paper.experiment import PAPER_FILTERS, named_test
 from firststep.training import TrainConfig
@@ -45,12 +45,17 @@ class Changes:
     """Validation episodes; the protocol has 100."""
     all_every: int | None = None
     """Validations between measurements of the condition number of all parameters; 10 for Conv4."""
-    seed: int | None = None
-    """Decides the initial values and every training episode; 0."""
+    seeds: tuple[int, ...] | None = None
+    """Every row is trained once for each: they decide the initial values and every training episode; 0."""
     compile: bool | None = None
     """Compile the inner step; does not change what is computed beyond rounding."""
     threads: int | None = None
     """CPU threads of a run; does not change what is computed beyond rounding."""
+
+    def __post_init__(self) -> None:
+        if self.seeds is not None and (not self.seeds or len(set(self.seeds)) < len(self.seeds)):
+            given = " ".join(map(str, self.seeds)) or "without a number"
+            raise FirststepError(f"`seeds` {given}: give each seed once, for example 0 1 2")
 
     def given(self) -> dict[str, Any]:
         """Only what is changed."""
@@ -155,27 +160,36 @@ class Scale:
     @property
     def words(self) -> str:
         """For folder names: ``laptop``, or ``laptop-updates-2000-filters-32``."""
-        changed = (f"-{name.replace('_', '-')}-{value}" for name, value in self.overrides.given().items())
+        changed = (
+            f"-{name.replace('_', '-')}-{'-'.join(_words(value))}"
+            for name, value in self.overrides.given().items()
+        )
         return f"{self.name}{''.join(changed)}".lower()
 
     def flags(self) -> list[str]:
         """As the command line takes it."""
         words = ["--scale", self.name]
         for name, value in self.overrides.given().items():
-            words += [f"--{name.replace('_', '-')}", str(value)]
+            words += [f"--{name.replace('_', '-')}", *_words(value)]
         return words
 
     def describe(self) -> str:
-        """The scale and everything that it changes, in a line."""
+        """The scale and everything that it changes, in a line; seeds are no change of it."""
         changes = ", ".join(
-            f"{name.replace('_', ' ')} {value}" for name, value in self.changes.given().items()
+            f"{name.replace('_', ' ')} {value}"
+            for name, value in self.changes.given().items()
+            if name != "seeds"
         )
-        asked = ", ".join(name.replace("_", " ") for name in self.overrides.given())
+        asked = ", ".join(name.replace("_", " ") for name in self.overrides.given() if name != "seeds")
         return (
             f"{self.name}"
             + (f" with other {asked}" if asked else "")
             + (f" (changed from the paper's protocol: {changes})" if changes else " (the paper's protocol)")
         )
+
+
+def _words(value: Any) -> list[str]:
+    return [str(each) for each in (value if isinstance(value, tuple) else (value,))]
 
 
 def features(config: TrainConfig) -> int:

@@ -32,7 +32,7 @@ def heads_glyphs() -> Experiment:
         name="heads-glyphs",
         title="Heads on glyphs, 5-way 5-shot, Conv4",
         rows=tuple(rows),
-        shows_parameters=True,
+        shows=("parameters",),
         note="All with the same budget and episodes. In exact arithmetic the shared and the zero head are "
         "the same learner; the Gauss-Newton step of the classifier is what perfect conditioning would give.",
     )

@@ -23,6 +23,6 @@ def rivals_glyphs() -> Experiment:
         name="rivals-glyphs",
         title="The rivals on glyphs, 5-way 1-shot, Conv4",
         rows=tuple(rows),
-        shows_parameters=True,
+        shows=("parameters",),
         note="Every method with the same budget and episodes; ModGrad with its authors' own inner rate.",
     )

@@ -117,7 +117,7 @@ def preconditioners() -> Experiment:
             lambda r: _label(r["method"], r["backbone"], r["filters"]),
             dataset="mini-imagenet",
         ),
-        shows_parameters=True,
+        shows=("parameters",),
         note="Rows are named by the paper's filters; a smaller scale has fewer, in proportion.",
     )
 
