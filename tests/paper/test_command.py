@@ -22,7 +22,11 @@ from runs import width
 
 HERE = ("--scale", "smoke", "--executor", "inline")
 # ResNets are slow even here: one of them, the smallest task.
-ONLY = {"table4": ("conv", "resnet10 1-shot maml"), "figure1": ("conv",)}
+ONLY = {
+    "table4": ("conv", "resnet10 1-shot maml"),
+    "figure1": ("conv",),
+    "rivals": ("gap", "modgrad", "gauss-newton"),
+}
 
 
 def cells(path: Path) -> pd.DataFrame:

@@ -31,6 +31,10 @@ class Changes:
     """Query images of each class; the paper has 16."""
     head: str | None = None
     """How the classifier starts: per-class as in the paper, shared or zero."""
+    augment: bool = False
+    """Random crops, flips and colour jitter on training episodes."""
+    gamma: float | None = None
+    """Weight γ of the conditioning loss, of the rows that have it; the paper has 1."""
     rate: float | None = None
     """Inner rate α of every run; the paper's code has 0.01."""
     rate_times_features: float | None = None
@@ -59,7 +63,11 @@ class Changes:
 
     def given(self) -> dict[str, Any]:
         """Only what is changed."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        }
 
 
 UNCHANGED = Changes()
@@ -105,7 +113,7 @@ OWN_RATE = ("modgrad", "gauss-newton")
 """Methods that keep their own inner rate: ModGrad its authors', as it moves few layers and not the
 classifier; a Gauss-Newton step is scaled by the curvature already."""
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainConfig)} - {"filters", "rate", "all_every"}
-"""What goes into a run's configuration as it is."""
+"""Fields of ``Changes`` with these names go into a run's configuration as they are."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,8 @@ class Scale:
         changed: dict[str, Any] = {name: value for name, value in c.given().items() if name in _OF_TRAINING}
         if c.all_every is not None and config.all_every:
             changed["all_every"] = c.all_every
+        if config.conditioning == "none":
+            changed.pop("gamma", None)  # it would change the name of a run and nothing else
         if c.image_size is not None:
             changed["image_size"] = max(c.image_size, BACKBONES[config.backbone].smallest_image)
         if c.filters is not None and config.filters is not None:
@@ -161,7 +171,7 @@ class Scale:
     def words(self) -> str:
         """For folder names: ``laptop``, or ``laptop-updates-2000-filters-32``."""
         changed = (
-            f"-{name.replace('_', '-')}-{'-'.join(_words(value))}"
+            "-".join(["", name.replace("_", "-"), *_words(name, value)])
             for name, value in self.overrides.given().items()
         )
         return f"{self.name}{''.join(changed)}".lower()
@@ -170,13 +180,13 @@ class Scale:
         """As the command line takes it."""
         words = ["--scale", self.name]
         for name, value in self.overrides.given().items():
-            words += [f"--{name.replace('_', '-')}", *_words(value)]
+            words += [f"--{name.replace('_', '-')}", *_words(name, value)]
         return words
 
     def describe(self) -> str:
         """The scale and everything that it changes, in a line; seeds are no change of it."""
         changes = ", ".join(
-            f"{name.replace('_', ' ')} {value}"
+            " ".join([name.replace("_", " "), *_words(name, value)])
             for name, value in self.changes.given().items()
             if name != "seeds"
         )
@@ -188,7 +198,10 @@ class Scale:
         )
 
 
-def _words(value: Any) -> list[str]:
+def _words(name: str, value: Any) -> list[str]:
+    """A change's value as the command line takes it; a flag, which is off by default, has none."""
+    if getattr(UNCHANGED, name) is False:
+        return []
     return [str(each) for each in (value if isinstance(value, tuple) else (value,))]
 
 

@@ -56,6 +56,9 @@ class ExperimentSettings:
 
     def rows(self, experiment: Experiment) -> tuple[Row, ...]:
         """The experiment's rows as they are run here; rows whose dataset is not given are left out."""
+        head = self.scale.changes.head
+        if head is not None and len({row.config.head for row in experiment.rows}) > 1:
+            raise FirststepError(f"`head={head}`: the rows of {experiment.name} have heads of their own")
         placed: list[Row] = []
         if experiment.compares_datasets:
             placed += [row for row in experiment.rows if row.config.data in self.data]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from firststep.paper.experiment import Experiment
-from firststep.paper.experiments.heads import heads_glyphs
+from firststep.paper.experiments.heads import heads
 from firststep.paper.experiments.main_paper import figure1, figure2, figure3, table1, table2, table3, table4
-from firststep.paper.experiments.rivals import rivals_glyphs
+from firststep.paper.experiments.rivals import rivals
 from firststep.paper.experiments.supplementary import (
     figure4,
     figure5,
@@ -36,8 +36,8 @@ EXPERIMENTS: Registry[Callable[[], Experiment]] = Registry(
         "figure5": figure5,
         "supplement-curves": supplement_curves,
         "supplement-subsets": supplement_subsets,
-        "rivals-glyphs": rivals_glyphs,
-        "heads-glyphs": heads_glyphs,
+        "rivals": rivals,
+        "heads": heads,
     },
 )
 """Name → a function that makes the experiment; the first line of its docstring says what it is."""
