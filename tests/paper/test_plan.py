@@ -47,7 +47,7 @@ def test_a_run_that_several_experiments_need_is_planned_once(tmp_path: Path) -> 
         replace(protocol("mini-imagenet", "conv6", conditioned=True), data_path=Path("mini-imagenet"))
     )
     shared = next(each for each in planned if each.job.name == conv6)
-    assert {"table3", "table4", "loss-ablation", "ways-and-shots", "preconditioners", "figure2"} <= set(
+    assert {"table3", "table4", "loss-ablation", "ways-and-shots", "preconditioners", "figure4"} <= set(
         shared.experiments
     )
     tests = {test.name for test in shared.job.evaluations}
@@ -211,3 +211,31 @@ def test_augmentation_and_the_weight_of_the_loss_reach_the_runs() -> None:
     assert scale.words == "smoke-augment-gamma-0.5"
     assert ", augment, gamma 0.5" in scale.describe()
     assert Scale("smoke", Changes(compile=True)).flags() == ["--scale", "smoke", "--compile", "True"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "backbones"),
+    [
+        ("figure1", "cub", {"conv4", "conv6", "resnet10", "resnet18"}),
+        ("figure2", "tiered-imagenet", {"conv4", "conv6"}),
+        ("figure3", "cub", {"conv4"}),
+        ("supplement-curves", "tiered-imagenet", {"conv4", "conv6"}),
+        ("supplement-subsets", "mini-imagenet", {"conv4"}),
+    ],
+)
+def test_figures_are_about_what_the_papers_captions_say(name: str, dataset: str, backbones: set[str]) -> None:
+    experiment = EXPERIMENTS[name]()
+    assert {(row.config.data, row.config.ways, row.config.shots) for row in experiment.rows} == {
+        (dataset, 5, 5)
+    }
+    assert {row.config.backbone for row in experiment.rows} == backbones
+    assert set(experiment.paper.get("dataset", [])) <= {dataset}
+    labels = {row.label for row in experiment.rows}
+    assert set(experiment.paper.get("row", [])) <= labels
+    if name == "supplement-subsets":
+        assert len(labels) == 8
+        assert all(row.config.all_every for row in experiment.rows)
+    else:
+        assert len(experiment.paper)
+    stood_in = ExperimentSettings(Scale("laptop"), GLYPHS).substitution(experiment)
+    assert f"Run on glyphs in place of {dataset}" in stood_in

@@ -65,11 +65,13 @@ def refuse_other_result(experiment: Experiment, settings: ExperimentSettings, ou
 def markdown(result: ExperimentResult) -> str:
     experiment = result.experiment
     figure = [f"![{experiment.title}]({FIGURE})", ""] if experiment.figure is not None else []
+    data = result.settings.substitution(experiment)
     lines = [
         f"# {experiment.title}",
         "",
         f"{legend(len(result.settings.seeds))} {experiment.note}".strip(),
         "",
+        *([f"**{data}**", ""] if data else []),
         result.table.to_markdown(),
         *figure,
         "How it was made:",

@@ -27,7 +27,7 @@ def rivals() -> Experiment:
         title="The rivals: every method, with the loss, and with a shared head, Conv4, 5-way 5-shot",
         rows=tuple(rows),
         shows=("parameters",),
-        figure="figure5",
+        figure="rivals",
         note="Every method with the same budget and episodes; ModGrad with its authors' own inner rate, "
         "Gauss-Newton with the whole step. BOIL and ModGrad never move the classifier: they have no shared "
         "head.",
