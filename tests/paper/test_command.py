@@ -79,15 +79,20 @@ def test_what_is_done_is_not_done_again_and_all_results_come_on_one_page(
         path.parent: training_time(path.parent) for path in smoke_runs.glob("*conv6*5way-5shot*/run.json")
     }
     capsys.readouterr()
-    assert main(["paper", "run", "table3", "figure2", *HERE, *where]) == 0
+    assert main(["paper", "run", "table3", "figure2", *HERE, *where, "--only", "conv6"]) == 0
     assert "trained" not in capsys.readouterr().err
     assert folders
     assert {folder: training_time(folder) for folder in folders} == folders
     assert main(["paper", "report", "--results", str(tmp_path)]) == 0
     page = (tmp_path / "paper.html").read_text(encoding="utf-8")
     assert EXPERIMENTS["table3"]().title in page
-    assert page.count("data:image/png;base64,") == 1
-    assert "Not run here: table1" in page
+    assert 'id="figure2-glyphs-smoke"' in page
+    assert "Not run here: figure1, table1, table2" in page
+    summary = (tmp_path / "paper-summary.md").read_text(encoding="utf-8")
+    assert (
+        "| table3 | mini-imagenet | glyphs | glyphs-smoke | Conv6, 4 filters, 16 px | 2 × 1 | 1 (0) |"
+        in summary
+    )
     assert 'src="http' not in page
 
 

@@ -49,6 +49,8 @@ class Experiment:
     ``class_offset``, ``largest_share``, ``support_loss``."""
     figure: str | None = None
     """The entry of ``firststep.paper.FIGURES`` that shows it; None for a table alone."""
+    is_of_paper: bool = False
+    """Whether it is a table or figure of the paper."""
     compares_datasets: bool = False
     """Whether rows are about datasets, so that one dataset must not stand in for another."""
 

@@ -146,6 +146,8 @@ class _StoredResult:
     """Results of earlier versions have one, and do not say it here."""
 
     def __post_init__(self) -> None:
+        if len(self.table.columns) < 2:
+            raise FirststepError("table.columns have less than the two that name a line")
         if any(len(line) != len(self.table.columns) for line in self.table.lines):
             raise FirststepError(f"table.lines do not all have {len(self.table.columns)} cells")
 

@@ -22,22 +22,24 @@ from firststep.utils.registry import Registry
 EXPERIMENTS: Registry[Callable[[], Experiment]] = Registry(
     "experiment",
     **{
+        "figure1": figure1,
         "table1": table1,
+        "figure2": figure2,
         "table2": table2,
+        "figure3": figure3,
         "table3": table3,
         "table4": table4,
         "loss-ablation": loss_ablation,
         "ways-and-shots": ways_and_shots,
-        "preconditioners": preconditioners,
-        "figure1": figure1,
-        "figure2": figure2,
-        "figure3": figure3,
         "figure4": figure4,
+        "preconditioners": preconditioners,
         "figure5": figure5,
         "supplement-curves": supplement_curves,
         "supplement-subsets": supplement_subsets,
-        "rivals": rivals,
         "heads": heads,
+        "rivals": rivals,
     },
 )
-"""Name → a function that makes the experiment; the first line of its docstring says what it is."""
+"""Name → a function that makes the experiment; the first line of its docstring says what it is.
+
+The paper's are in its order, then ours."""

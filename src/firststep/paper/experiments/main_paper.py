@@ -33,6 +33,7 @@ def table1() -> Experiment:
         cells["label"] = [f"{shots}-shot{ending}" for shots in cells["shots"]]
         printed.append(published_cells(cells, itemgetter("label"), filters=filters, **facts))
     return Experiment(
+        is_of_paper=True,
         name="table1",
         title="Table 1: the MAML baseline, Conv4, 5-way",
         rows=tuple(
@@ -67,6 +68,7 @@ def table2() -> Experiment:
     numbers["method"] = ["maml" if subset == "none" else "conditioned" for subset in numbers["constrained"]]
     numbers["subset"] = numbers["constrained"]
     return Experiment(
+        is_of_paper=True,
         name="table2",
         title="Table 2: which parameters are constrained, Conv4, 5-way 5-shot",
         rows=rows,
@@ -91,6 +93,7 @@ def table3() -> Experiment:
     longer = sorted(float(times) for times in numbers["rate_multiplier"].unique() if times != 1)
     tests = (within(), *(named_test(steps=(1,), rate_multiplier=times) for times in longer))
     return Experiment(
+        is_of_paper=True,
         name="table3",
         title="Table 3: fewer but bigger steps at inference, Conv6, 5-way 5-shot",
         rows=tuple(twins("", tests, "mini-imagenet", "conv6")),
@@ -117,6 +120,7 @@ def table4() -> Experiment:
         )
     ]
     return Experiment(
+        is_of_paper=True,
         name="table4",
         title="Table 4 and supplement: datasets and networks, 5-way, to 100 steps",
         rows=tuple(rows),
@@ -131,6 +135,7 @@ def figure1() -> Experiment:
     """Figure 1: descent at high and low condition number; accuracy after 1 and 2 steps by network"""
     rows, printed = _by_network("cub")
     return Experiment(
+        is_of_paper=True,
         name="figure1",
         title="Figure 1: the first steps by network, CUB, 5-way 5-shot",
         rows=rows,
@@ -145,6 +150,7 @@ def figure2() -> Experiment:
     """Figure 2: accuracy over steps; step-1 validation accuracy and condition number during training"""
     rows, printed = _by_network("tiered-imagenet", ("conv4", "conv6"))
     return Experiment(
+        is_of_paper=True,
         name="figure2",
         title="Figure 2: accuracy over steps, and training, tieredImageNet, Conv4 and Conv6, 5-way 5-shot",
         rows=rows,

@@ -36,6 +36,7 @@ def loss_ablation() -> Experiment:
         for name, loss in LOSSES.items()
     ]
     return Experiment(
+        is_of_paper=True,
         name="loss-ablation",
         title="Loss ablation, Conv6, 5-way 5-shot, validation set",
         rows=tuple(rows),
@@ -67,6 +68,7 @@ def ways_and_shots() -> Experiment:
         )
     ]
     return Experiment(
+        is_of_paper=True,
         name="ways-and-shots",
         title="More ways and more shots, Conv6",
         rows=tuple(rows),
@@ -111,6 +113,7 @@ def preconditioners() -> Experiment:
             )
         )
     return Experiment(
+        is_of_paper=True,
         name="preconditioners",
         title="Preconditioning methods: parameters against accuracy, 5-way 5-shot",
         rows=tuple(rows),
