@@ -54,7 +54,9 @@ def test_every_experiment_from_nothing_to_its_files(
     run = [row for row in rows if name not in ONLY or any(word in row.label for word in ONLY[name])]
     frame = cells(folder / "numbers.csv")
     ours = frame[frame["accuracy"].notna()]
-    assert set(ours["row"]) == {row.label for row in run}
+    labels = {row.label for row in run}
+    assert labels <= set(ours["row"]) <= {row.label for row in rows}
+    ours = ours[ours["row"].isin(labels)]  # others may be there: another experiment has trained them
     tested = sum(len(test.options["steps"]) for row in run for test in row.tests)
     assert len(ours) == tested
     assert ours["accuracy"].between(0, 100).all()

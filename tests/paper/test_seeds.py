@@ -110,28 +110,11 @@ def test_every_row_is_planned_once_a_seed_and_old_runs_are_found(tmp_path: Path)
     assert [run_name(each.job.config) for each in one] == [each.job.name for each in one]
 
 
-def test_two_seeds_from_nothing_to_the_files(
-    smoke_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = ("--runs", str(smoke_runs), "--out", str(tmp_path), "--name", "mine")
-    assert (
-        main(
-            [
-                "paper",
-                "run",
-                "figure3",
-                *HERE,
-                "--seeds",
-                "0",
-                "1",
-                "--only",
-                "none-5way",
-                "variance-5way",
-                *where,
-            ]
-        )
-        == 0
-    )
+def test_two_seeds_from_nothing_to_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = tmp_path / "runs"
+    where = ("--runs", str(runs), "--out", str(tmp_path), "--name", "mine")
+    only = ("--only", "none-5way", "variance-5way")
+    assert main(["paper", "run", "figure3", *HERE, "--seeds", "0", "1", *only, *where]) == 0
     assert "2 seeds: 0, 1; intervals over trainings (Student t)" in capsys.readouterr().out
     folder = tmp_path / "figure3" / "glyphs-mine"
     frame = pd.read_csv(folder / "numbers.csv", comment="#")
@@ -141,14 +124,14 @@ def test_two_seeds_from_nothing_to_the_files(
     result = collect_result(
         EXPERIMENTS["figure3"](),
         ExperimentSettings(Scale("smoke", Changes(seeds=(0, 1))), GLYPHS),
-        smoke_runs,
+        runs,
     )
     row = ours[(ours["row"] == "cls") & (ours["step"] == 1)].iloc[0]
     both = seeds[(seeds["row"] == row["row"]) & (seeds["step"] == 1)]
     assert both["seed"].tolist() == [0, 1]
     # From the files of the runs themselves
     found = {}
-    for path in smoke_runs.glob("glyphs-conv4-maml-*-5way-5shot-*/evaluations/test-2episodes-steps0to5.json"):
+    for path in runs.glob("glyphs-conv4-maml-*-5way-5shot-*/evaluations/test-2episodes-steps0to5.json"):
         evaluation = load_evaluation(path)
         config = evaluation.provenance["config"]
         found[config["conditioning"], config["seed"]] = 100 * evaluation.at(1).mean()
@@ -170,3 +153,8 @@ def test_two_seeds_from_nothing_to_the_files(
 def test_seeds_are_given_once(seeds: tuple[int, ...]) -> None:
     with pytest.raises(FirststepError, match=r"`seeds` .*: give each seed once"):
         Changes(seeds=seeds)
+
+
+def test_seeds_are_not_negative() -> None:
+    with pytest.raises(FirststepError, match="`seeds` must be at least 0, not -1"):
+        Changes(seeds=(0, -1))

@@ -89,13 +89,13 @@ def mean_of(quantity: str, values: pd.Series) -> float:
 def logs_over_seeds(by_seed: pd.DataFrame, model: list[str]) -> pd.DataFrame:
     """What the trainings of a row logged: mean, and a band of the Student-t interval where there are two."""
     keys = [*model, "update", "split", "quantity", "index"]
-    lines = []
-    for names, group in by_seed.groupby(keys, sort=False, dropna=False):
-        facts = dict(zip(keys, names, strict=True))
-        values = group["value"]
-        is_geometric = facts["quantity"] in GEOMETRIC
-        width = student_half_width(np.log10(values) if is_geometric else values)
-        value = mean_of(facts["quantity"], values)
-        low, high = (value / 10**width, value * 10**width) if is_geometric else (value - width, value + width)
-        lines.append({**facts, "value": value, "low": low, "high": high})
-    return pd.DataFrame(lines, columns=[*keys, "value", "low", "high"])
+    geometric = by_seed["quantity"].isin(GEOMETRIC)
+    values = by_seed["value"].where(~geometric, np.log10(by_seed["value"].where(geometric)))
+    groups = by_seed.assign(value=values).groupby(keys, sort=False, dropna=False)["value"]
+    frame = groups.agg(["mean", "std", "count"]).reset_index()
+    quantiles = [student_quantile(n - 1) if n > 1 else math.nan for n in frame["count"]]
+    width = quantiles * frame["std"] / np.sqrt(frame["count"])
+    ends = {"value": frame["mean"], "low": frame["mean"] - width, "high": frame["mean"] + width}
+    geometric = frame["quantity"].isin(GEOMETRIC)
+    restored = {name: end.where(~geometric, 10 ** end.where(geometric)) for name, end in ends.items()}
+    return frame[keys].assign(**restored)

@@ -156,7 +156,9 @@ def _figure_of_paper(experiment: Experiment) -> str:
     if experiment.figure is None:
         return ""
     draw, numbers = FIGURES[experiment.figure], _accuracies_of_paper(experiment)
-    return embed_figure(draw(numbers, tidy([], HISTORIES), NOT_RUN, "The paper's numbers alone."))
+    figure = draw(numbers, tidy([], HISTORIES), NOT_RUN, "The paper's numbers alone.")
+    # Of curves during training the paper prints no numbers.
+    return embed_figure(figure) if any(axes.lines for axes in figure.axes) else ""
 
 
 def _details(summary: str, table: Table) -> str:

@@ -60,6 +60,8 @@ class Changes:
         if self.seeds is not None and (not self.seeds or len(set(self.seeds)) < len(self.seeds)):
             given = " ".join(map(str, self.seeds)) or "without a number"
             raise FirststepError(f"`seeds` {given}: give each seed once, for example 0 1 2")
+        if self.seeds is not None and min(self.seeds) < 0:
+            raise FirststepError(f"`seeds` must be at least 0, not {min(self.seeds)}")
 
     def given(self) -> dict[str, Any]:
         """Only what is changed."""
