@@ -184,7 +184,7 @@ def _paper_results(rng: Random, room: Room) -> Case:
     damage = _damage(rng, record)
     if rng.random() < 0.7:
         arguments = ["paper", "report"]
-        writes: tuple[str, ...] = ("results/paper.html",)
+        writes: tuple[str, ...] = ("results/paper.html", "results/paper-summary.md")
     else:
         arguments, writes = ["paper", "show", "table1", "--runs", "none"], ("results",)
     return Case(what=f"{' '.join(arguments)} ({record.name}: {damage})", arguments=arguments, writes=writes)

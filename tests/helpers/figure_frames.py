@@ -17,6 +17,7 @@ EMPTY = pd.DataFrame()
 SCALE = "smoke: 4 updates, 4 filters"
 METHODS = (("maml", ""), ("conditioned", "cls"))
 SUBSETS = (*METHODS, ("conditioned", "emb"), ("conditioned", "all"))
+RIVALS = (*METHODS, ("gap", "none"), ("gap + conditioning", "cls"), ("gap, shared head", "none"))
 WAYS_AND_SHOTS = ((5, 1), (5, 5), (10, 5))
 
 
@@ -109,7 +110,9 @@ FULL = {
         ),
         EMPTY,
     ),
-    "supplement": (EMPTY, histories(SUBSETS)),
+    "supplement": (EMPTY, histories()),
+    "subsets": (EMPTY, histories(SUBSETS)),
+    "rivals": (accuracies(models=RIVALS), EMPTY),
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from firststep import FirststepError
-from firststep.methods import METHODS
+from firststep.methods import METHODS, build_method
 from firststep.paper import (
     EXPERIMENTS,
     SCALES,
@@ -47,7 +47,7 @@ def test_a_run_that_several_experiments_need_is_planned_once(tmp_path: Path) -> 
         replace(protocol("mini-imagenet", "conv6", conditioned=True), data_path=Path("mini-imagenet"))
     )
     shared = next(each for each in planned if each.job.name == conv6)
-    assert {"table3", "table4", "loss-ablation", "ways-and-shots", "preconditioners", "figure2"} <= set(
+    assert {"table3", "table4", "loss-ablation", "ways-and-shots", "preconditioners", "figure4"} <= set(
         shared.experiments
     )
     tests = {test.name for test in shared.job.evaluations}
@@ -106,7 +106,7 @@ def test_folders_of_results_are_readable() -> None:
     with pytest.raises(FirststepError, match="`name=a/b`"):
         ExperimentSettings(wider, GLYPHS, name="a/b")
     every_change = Changes(
-        **{field.name: 123456789 for field in dataclasses.fields(Changes)}  # type: ignore[arg-type]
+        **{field.name: 123456789 for field in dataclasses.fields(Changes) if field.name != "seeds"},  # type: ignore[arg-type]
     )
     with pytest.raises(FirststepError, match="give a short one with `name`"):
         ExperimentSettings(Scale("laptop", every_change), GLYPHS)
@@ -161,7 +161,81 @@ def test_longer_tests_than_a_scale_allows_are_left_out() -> None:
         assert [test.options["steps"] for test in row.tests] == [WITHIN, (10,)]
 
 
-def test_rivals_cover_every_method_with_and_without_conditioning() -> None:
-    rows = ExperimentSettings(Scale("laptop"), {"cifar-fs": Path("x")}).rows(EXPERIMENTS["rivals-glyphs"]())
-    assert {row.label for row in rows} == {n for m in METHODS for n in (m, f"{m} + conditioning")}
-    assert {row.config.data for row in rows} == {"glyphs"}
+def test_rivals_are_every_method_plain_conditioned_and_with_a_shared_head() -> None:
+    settings = ExperimentSettings(Scale("laptop"), {"cifar-fs": Path("x"), **GLYPHS})
+    rows = settings.rows(EXPERIMENTS["rivals"]())
+    plain = {name for method in METHODS for name in (method, f"{method} + conditioning")}
+    shared = {f"{method}, shared head" for method in METHODS if method not in ("boil", "modgrad")}
+    assert {row.label for row in rows} == plain | shared
+    assert {(row.config.data, row.config.shots) for row in rows} == {("cifar-fs", 5)}
+    assert all(row.config.head == ("shared" if row.label in shared else "per-class") for row in rows)
+
+
+@pytest.mark.parametrize("changes", [Changes(), Changes(rate=0.3), Changes(rate_times_features=3.0)])
+def test_heads_are_compared_over_ten_steps_and_gauss_newton_takes_the_whole_one(changes: Changes) -> None:
+    rows = ExperimentSettings(Scale("laptop", changes), {"cifar-fs": Path("x")}).rows(EXPERIMENTS["heads"]())
+    assert [row.label for row in rows] == [
+        "per-class", "per-class + conditioning", "shared", "shared + conditioning", "zero",
+        "zero + conditioning", "per-class, gauss-newton", "shared, gauss-newton",
+    ]  # fmt: skip
+    for row in rows:
+        (test,) = row.tests
+        assert test.options["steps"] == tuple(range(11))
+        newton = row.config.method == "gauss-newton"
+        assert (row.config.rate is None) == newton  # its own, 1
+        assert newton == ("gauss-newton" in row.label)
+    assert build_method("gauss-newton").rule.update.keywords["rate"] == 1.0  # type: ignore[attr-defined]
+
+
+def test_glyphs_stand_in_where_the_paper_has_nothing() -> None:
+    settings = ExperimentSettings(Scale("laptop"), GLYPHS)
+    heads = EXPERIMENTS["heads"]()
+    assert {row.config.data for row in settings.rows(heads)} == {"glyphs"}
+    assert (
+        settings.substitution(heads) == "Run on glyphs in place of cifar-fs, which the experiment is about."
+    )
+    with pytest.raises(FirststepError, match="`head=zero`: the rows of heads have heads of their own"):
+        ExperimentSettings(Scale("laptop", Changes(head="zero")), GLYPHS).rows(heads)
+
+
+def test_augmentation_and_the_weight_of_the_loss_reach_the_runs() -> None:
+    scale = Scale("smoke", Changes(augment=True, gamma=0.5))
+    plain, conditioned = (protocol("cifar-fs", "conv4", conditioned=with_loss) for with_loss in (False, True))
+    assert (scale.config(conditioned).augment, scale.config(conditioned).gamma) == (True, 0.5)
+    assert scale.config(plain).augment
+    # γ does nothing without the loss: the run that is there is found.
+    assert scale.config(plain).gamma == 1.0
+    unchanged = Scale("smoke").config(conditioned)
+    assert (unchanged.augment, unchanged.gamma) == (False, 1.0)
+    assert scale.flags() == ["--scale", "smoke", "--augment", "--gamma", "0.5"]
+    assert scale.words == "smoke-augment-gamma-0.5"
+    assert ", augment, gamma 0.5" in scale.describe()
+    assert Scale("smoke", Changes(compile=True)).flags() == ["--scale", "smoke", "--compile", "True"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "backbones"),
+    [
+        ("figure1", "cub", {"conv4", "conv6", "resnet10", "resnet18"}),
+        ("figure2", "tiered-imagenet", {"conv4", "conv6"}),
+        ("figure3", "cub", {"conv4"}),
+        ("supplement-curves", "tiered-imagenet", {"conv4", "conv6"}),
+        ("supplement-subsets", "mini-imagenet", {"conv4"}),
+    ],
+)
+def test_figures_are_about_what_the_papers_captions_say(name: str, dataset: str, backbones: set[str]) -> None:
+    experiment = EXPERIMENTS[name]()
+    assert {(row.config.data, row.config.ways, row.config.shots) for row in experiment.rows} == {
+        (dataset, 5, 5)
+    }
+    assert {row.config.backbone for row in experiment.rows} == backbones
+    assert set(experiment.paper.get("dataset", [])) <= {dataset}
+    labels = {row.label for row in experiment.rows}
+    assert set(experiment.paper.get("row", [])) <= labels
+    if name == "supplement-subsets":
+        assert len(labels) == 8
+        assert all(row.config.all_every for row in experiment.rows)
+    else:
+        assert len(experiment.paper)
+    stood_in = ExperimentSettings(Scale("laptop"), GLYPHS).substitution(experiment)
+    assert f"Run on glyphs in place of {dataset}" in stood_in

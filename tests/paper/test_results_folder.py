@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firststep.paper import html_overview, read_results
+from firststep.paper import EXPERIMENTS, html_overview, read_results
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -38,5 +38,19 @@ def test_every_result_is_read_and_its_command_names_its_folder() -> None:
         data = words[words.index("--data") + 1].removesuffix("=PATH")
         assert result.folder.name == f"{data}-{words[words.index('--name') + 1]}"
     page = html_overview(RESULTS)
-    assert page.count("<h2") == len(results)
-    assert page.count("data:image/png;base64,") == len(list(RESULTS.rglob("figure.png")))
+    anchors = re.findall(r'<h[2-4] id="([^"]+)"', page)
+    assert {f"{result.experiment}-{result.folder.name}" for result in results} <= set(anchors)
+    assert set(EXPERIMENTS) <= set(anchors)
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert set(links) <= set(anchors)
+    # In the paper's order, and every figure of it: ours, or else the paper's numbers alone
+    assert [name for name in anchors if name in EXPERIMENTS] == list(EXPERIMENTS)
+    absent = [name for name in EXPERIMENTS if not any(result.experiment == name for result in results)]
+    alone = [name for name in absent if EXPERIMENTS[name]().figure and EXPERIMENTS[name]().is_of_paper]
+    stored = len(list(RESULTS.rglob("figure.png")))
+    assert page.count("data:image/png;base64,") == stored + len(alone)
+    # What was stored when the experiment was defined otherwise says so.
+    start = page.index('id="figure2-glyphs-conv6-16"')
+    section = page[start : page.index("<h3", start)]
+    assert "As it was defined then: Conv6 alone" in section
+    assert "glyphs; Conv6, 16 filters; 32 px; 100 updates × 4 tasks" in section

@@ -22,7 +22,7 @@ from figure_frames import (
     numbers,
     values,
 )
-from firststep.paper.figures.descent import best_rate, descend, valley
+from firststep.paper.figures.descent import valley
 from firststep.paper.figures.labels import place_labels
 
 
@@ -45,17 +45,18 @@ def test_first_steps_by_network_hold_the_frame_and_mark_gaps() -> None:
     ]
 
 
-def test_descent_is_computed_and_its_step_size_stated() -> None:
-    for kappa in (2.0, 10.0):
-        hessian = valley(kappa)
-        assert np.linalg.cond(hessian) == pytest.approx(kappa)
-        lengths = np.linalg.norm(descend(hessian), axis=1)
-        np.testing.assert_allclose(lengths[1:] / lengths[:-1], (kappa - 1) / (kappa + 1))
+def test_descent_takes_ten_steps_of_one_half_at_a_high_and_a_near_one_condition_number() -> None:
     figure = draw("figure1", (EMPTY, EMPTY))
-    axes = axes_of(figure, "κ = 10: 37 % of the way is left after 5 steps")
-    path = np.column_stack([axes.lines[0].get_xdata(), axes.lines[0].get_ydata()])
-    np.testing.assert_allclose(path, descend(valley(10)))
-    assert f"{best_rate(valley(10)):.2g} at κ = 10" in footer(figure)
+    for kappa, left, (flat, steep) in (("36", "57", (0.1, 3.6)), ("1.2", "0.094", (1.0, 1.2))):
+        axes = axes_of(figure, f"κ = {kappa}: {left} % of the way is left after 10 steps")
+        path = np.column_stack([axes.lines[0].get_xdata(), axes.lines[0].get_ydata()])
+        assert len(path) == 11
+        # In the valley's own directions each step multiplies by 1 - η λ, η = 0.5.
+        _, directions = np.linalg.eigh(valley((flat, steep)))
+        own = path @ directions
+        np.testing.assert_allclose(own[1:, 0], own[:-1, 0] * (1 - 0.5 * flat), atol=1e-12)
+        np.testing.assert_allclose(own[1:, 1], own[:-1, 1] * (1 - 0.5 * steep), atol=1e-12)
+    assert "10 steps of gradient descent at learning rate 0.5" in footer(figure)
 
 
 def test_curves_over_steps_and_training_hold_the_frame() -> None:
@@ -65,8 +66,11 @@ def test_curves_over_steps_and_training_hold_the_frame() -> None:
     for method, name in (("maml", "MAML"), ("conditioned", "conditioned")):
         assert line(over_steps, f"{name} (run here)") == values(tests, source="ours", method=method)
         assert line(over_steps, f"{name} (paper: cub, Conv6)") == values(tests, source="paper", method=method)
-        for title, quantity, index in (("(b)", "accuracy", 1), ("(c)", "condition_number", 0)):
-            shown = values(logs, method=method, split="validation", quantity=quantity, index=index)
+        for title, split, quantity, index in (
+            ("(b)", "validation", "accuracy", 1),
+            ("(c)", "train", "condition_number", 0),
+        ):
+            shown = values(logs, method=method, split=split, quantity=quantity, index=index)
             assert line(axes_of(figure, title), f"{name} (run here)") == shown
     assert axes_of(figure, "(c)").get_yscale() == "log"
     band = over_steps.collections[0].get_datalim(over_steps.transData)
@@ -142,15 +146,13 @@ def test_labels_cover_nothing() -> None:
         assert axes.bbox.contains(box.x1, box.y1)
 
 
-def test_supplement_has_every_step_stage_and_subset() -> None:
+def test_supplement_has_every_step_and_stage() -> None:
     logs = FULL["supplement"][1]
     figure = full("supplement")
     for step in range(6):
         where = {"method": "maml", "split": "validation", "quantity": "accuracy", "index": step}
         axes = axes_of(figure, f"after {step} step{'s' * (step != 1)}")
         assert line(axes, "MAML (run here)") == values(logs, **where)
-        where |= {"method": "conditioned", "subset": "emb"}
-        assert line(axes_of(figure, "emb"), f"step {step}") == values(logs, **where)
     for split in ("train", "validation"):
         for stage in range(5):
             where = {"subset": "cls", "split": split, "quantity": "condition_number", "index": stage}
@@ -170,3 +172,34 @@ def test_rivals_with_conditioning_look_like_them_with_a_black_edge() -> None:
     assert looks["gap (run here)"][:2] == looks["gap + conditioning (run here)"][:2]
     assert looks["gap + conditioning (run here)"][2] == "black"
     assert looks["new rule (run here)"][:2] != looks["newer rule (run here)"][:2]
+
+
+def test_subsets_have_both_condition_numbers_in_a_panel_each() -> None:
+    logs = FULL["subsets"][1]
+    figure = full("subsets")
+    for subset, title in (("", "none (κ of cls)"), ("cls", "cls"), ("emb", "emb"), ("all", "all")):
+        (axes,) = [axes for axes in figure.axes if axes.get_title() == title]
+        assert axes.get_yscale() == "log"
+        where = {"subset": subset, "split": "validation", "index": 0}
+        shown = values(logs, quantity="condition_number", **where)
+        assert line(axes, "κ of the constrained parameters") == shown
+        assert line(axes, "κ of all parameters") == values(logs, quantity="condition_number_all", **where)
+
+
+def test_rivals_have_a_column_for_each_variant_and_one_mark_a_method() -> None:
+    tests = FULL["rivals"][0]
+    gone = (tests["method"] == "gap, shared head") & (tests["step"] == 5)
+    figure = draw("rivals", (tests[~gone], EMPTY))
+    assert legend(figure) == ["MAML", "gap"]
+    after_one, after_five = figure.axes[:3], figure.axes[3:]
+    for row, step in ((after_one, 1), (after_five, 5)):
+        assert f"{step} step" in row[0].get_ylabel()
+        for axes, methods in zip(
+            row,
+            (("maml", "gap"), ("conditioned", "gap + conditioning"), ("gap, shared head",)),
+            strict=True,
+        ):
+            there = tests[~gone & (tests["step"] == step) & tests["method"].isin(methods)]
+            points = {(float(each.get_xdata()[0]), numbers(each)[0]) for each in axes.lines}  # type: ignore[index]
+            assert points == set(zip(there["parameters"], there["accuracy"], strict=True))
+    assert "Missing: gap, shared head none after 5 steps" in footer(figure)

@@ -37,6 +37,7 @@ from firststep.paper import (
     RunsFailed,
     collect_result,
     html_overview,
+    markdown_summary,
     measure_jobs,
     plan,
     refuse_other_result,
@@ -150,18 +151,23 @@ def show(
 
 
 def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
-    """Put every result that exists on one HTML page that needs no other file.
+    """Put every table and figure of the paper on one HTML page, with every result that exists beside it.
+
+    The page needs no other file. What exists of which experiment also goes into a small Markdown file.
 
     Args:
         results: Folder that `run` and `show` wrote into.
-        out: The page; paper.html in that folder if left out.
+        out: The page; paper.html in that folder if left out. The summary is beside it: paper-summary.md.
     """
     page = out or results / "paper.html"
+    summary = page.with_name(f"{page.stem}-summary.md")
     check_file_writable(page)
-    text = html_overview(results)
+    check_file_writable(summary)
+    texts = {page: html_overview(results), summary: markdown_summary(results)}
     make_folder(page.parent)
-    write_text(page, text)
-    console().print(f"written: {page}")
+    for path, text in texts.items():
+        write_text(path, text)
+        console().print(f"written: {path}")
 
 
 def _dry_run(planned: list[PlannedRun]) -> None:

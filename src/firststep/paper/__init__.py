@@ -26,6 +26,7 @@ with extra("cli", "firststep.paper"):
     from firststep.paper.output import read_results, refuse_other_result, write_result
     from firststep.paper.overview import html_overview
     from firststep.paper.plan import PlannedRun, plan
+    from firststep.paper.report_summary import markdown_summary
     from firststep.paper.reproduce import RunsFailed, run_experiments
     from firststep.paper.scale import SCALES, UNCHANGED, Changes, Scale
     from firststep.paper.settings import ExperimentSettings, parse_data
@@ -47,6 +48,7 @@ __all__ = [
     "beyond",
     "collect_result",
     "html_overview",
+    "markdown_summary",
     "measure_jobs",
     "named_test",
     "parse_data",

@@ -44,10 +44,13 @@ class Experiment:
     """What a reader must know about it."""
     columns: tuple[tuple[int, float], ...] | None = None
     """(steps, rate multiplier) of the table's columns; None for all that there are."""
-    shows_parameters: bool = False
-    """Whether the number of parameters is part of the comparison."""
+    shows: tuple[str, ...] = ()
+    """Beside accuracies, condition number and rank: ``parameters``; and before the first step
+    ``class_offset``, ``largest_share``, ``support_loss``."""
     figure: str | None = None
     """The entry of ``firststep.paper.FIGURES`` that shows it; None for a table alone."""
+    is_of_paper: bool = False
+    """Whether it is a table or figure of the paper."""
     compares_datasets: bool = False
     """Whether rows are about datasets, so that one dataset must not stand in for another."""
 

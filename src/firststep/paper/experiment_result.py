@@ -13,7 +13,7 @@ import pandas as pd
 from firststep.evaluation import Evaluation
 from firststep.paper.comparison_table import beside_paper, build_table
 from firststep.paper.experiment import Experiment
-from firststep.paper.measurements import MeasuredRow, accuracy_frame, history_frame, read_row
+from firststep.paper.measurements import MeasuredRow, accuracy_frame, history_frame, read_row, seed_frame
 from firststep.paper.settings import ExperimentSettings
 from firststep.training import Run, RunRecord, training_time
 from firststep.utils.table import Table
@@ -28,7 +28,9 @@ class ExperimentResult:
     experiment: Experiment
     settings: ExperimentSettings
     accuracies: pd.DataFrame
-    """Ours and the paper's, tidy (:func:`firststep.paper.measurements.accuracy_frame`)."""
+    """Ours and the paper's, tidy (:func:`firststep.paper.measurements.accuracy_frame`): means over seeds."""
+    by_seed: pd.DataFrame
+    """Ours, every training by itself (:func:`firststep.paper.measurements.seed_frame`)."""
     histories: pd.DataFrame
     """What the runs logged while they trained."""
     cells: pd.DataFrame
@@ -46,17 +48,20 @@ class ExperimentResult:
 def collect_result(experiment: Experiment, settings: ExperimentSettings, runs: Path) -> ExperimentResult:
     """What exists of an experiment in the folder of the runs."""
     rows = settings.rows(experiment)
-    measured = [read_row(row, runs) for row in rows]
+    measured = [read_row(row, settings.trainings(row), runs) for row in rows]
     over = {row.label: row.over for row in (*experiment.rows, *rows) if row.over is not None}
-    accuracies = accuracy_frame(measured, experiment.paper, over)
+    seeds = max(1, len(settings.seeds))
+    by_seed = seed_frame(measured, over)
+    accuracies = accuracy_frame(by_seed, experiment.paper, over, seeds)
     cells = beside_paper(accuracies)
     return ExperimentResult(
         experiment,
         settings,
         accuracies,
+        by_seed,
         history_frame(measured),
         cells,
-        build_table(experiment, rows, cells),
+        build_table(experiment, rows, cells, seeds),
         _facts(experiment, settings, measured),
     )
 
@@ -64,23 +69,26 @@ def collect_result(experiment: Experiment, settings: ExperimentSettings, runs: P
 def _facts(
     experiment: Experiment, settings: ExperimentSettings, measured: Sequence[MeasuredRow]
 ) -> dict[str, str]:
-    evaluations = [evaluation for each in measured for evaluation in each.evaluations]
-    runs = {each.run.folder: each.run for each in measured if each.run is not None}
+    trainings = [training for each in measured for training in each.trainings]
+    evaluations = [evaluation for training in trainings for evaluation in training.evaluations]
+    runs = {training.run.folder: training.run for training in trainings if training.run is not None}
     records = [run.record for run in runs.values()]
-    tested = {each.row.label for each in measured if each.evaluations}
+    tested = {each.row.label for each in measured if any(t.evaluations for t in each.trainings)}
     facts = {
         "command": shlex.join(["firststep", "paper", "run", experiment.name, *settings.flags()]),
         "scale": settings.scale.describe(),
         "rows": f"{len(tested)} of {len(measured)} here have results",
     }
+    if len(settings.seeds) > 1:
+        done = sum(bool(training.evaluations) for training in trainings)
+        facts["trainings"] = f"{done} of {len(trainings)} have results"
     if settings.substitution(experiment):
         facts["data"] = settings.substitution(experiment)
     if not records:
         return facts | {"runs": NOTHING}
     facts |= {
         "data fingerprint": _distinct(f"{r.config.data} {r.data_fingerprint}" for r in records),
-        "training seed": _distinct(r.config.seed for r in records)
-        + " (one training for each row: intervals are over test episodes, not over trainings)",
+        **_seeds(settings.seeds, records),
         "test": _distinct(map(_test, evaluations)),
         "code": _distinct(map(_code, records)),
         "torch": _distinct(r.torch for r in records),
@@ -89,6 +97,14 @@ def _facts(
         "settings": _common_settings([r.config.to_json() for r in records]),
     }
     return facts
+
+
+def _seeds(asked: Sequence[int], records: Sequence[RunRecord]) -> dict[str, str]:
+    if len(asked) > 1:
+        listed = ", ".join(map(str, asked))
+        return {"training seeds": f"{len(asked)} seeds: {listed}; intervals over trainings (Student t)"}
+    one = "(one training for each row: intervals are over test episodes, not over trainings)"
+    return {"training seed": f"{_distinct(r.config.seed for r in records)} {one}"}
 
 
 def _distinct(values: Iterable[Any]) -> str:

@@ -8,33 +8,44 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from firststep.backbones import build_backbone
-from firststep.data import get_dataset_info
-from firststep.errors import FirststepError
 from firststep.evaluation import Evaluation, load_evaluation, paired_differences
-from firststep.methods import build_method, count_parameters
 from firststep.paper.experiment import Row
+from firststep.paper.over_seeds import logs_over_seeds, mean_over_seeds
+from firststep.paper.parameter_count import parameter_count
 from firststep.paper.plan import run_name
 from firststep.training import Run, TrainConfig
 
 CELL = ["row", "step", "rate_multiplier"]
 """What a number is about: a row of the table, the inner steps taken, and how many times the trained rate."""
 WORDS = ("source", "row", "dataset", "backbone", "method", "subset", "loss", "over", "split", "quantity")
-WHOLE = ("filters", "ways", "shots", "step", "update", "index")
+WHOLE = ("filters", "ways", "shots", "step", "update", "index", "seed", "seeds", "gain_seeds")
 MODEL = ["row", "dataset", "backbone", "filters", "method", "subset", "loss", "ways", "shots"]
-ACCURACIES = [
-    *("source", *MODEL, "step", "rate_multiplier"),
-    *("accuracy", "ci95", "condition_number", "parameters", "over", "gain", "gain_ci95"),
+_MEASURED = [
+    *(*MODEL, "step", "rate_multiplier", "accuracy", "ci95"),
+    *("condition_number", "rank", "support_loss", "largest_share", "class_offset"),
+    *("parameters", "over", "gain", "gain_ci95"),
 ]
-HISTORIES = [*MODEL, "update", "split", "quantity", "index", "value"]
+BY_SEED = ["seed", *_MEASURED]
+ACCURACIES = ["source", *_MEASURED, "seeds", "gain_seeds"]
+HISTORIES = [*MODEL, "update", "split", "quantity", "index", "value", "low", "high"]
 LOGGED = {"accuracy": 100.0, "condition_number": 1.0, "condition_number_all": 1.0}
 """Quantities of the training log, and the factor to the units of the frame."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of a row, and what exists of it."""
+
+    seed: int
+    run: Run | None
+    """None where the training has not begun."""
+    evaluations: tuple[Evaluation, ...]
+    """The results that exist of the row's tests."""
 
 
 @dataclass(frozen=True)
@@ -42,53 +53,74 @@ class MeasuredRow:
     """A row of an experiment with what exists of it."""
 
     row: Row
-    run: Run | None
-    """None where the training has not begun."""
-    evaluations: tuple[Evaluation, ...]
-    """The results that exist of the row's tests."""
+    trainings: tuple[Training, ...]
+    """One for each seed."""
+
+    def with_seed(self, seed: int) -> Training | None:
+        return next((training for training in self.trainings if training.seed == seed), None)
 
 
-def read_row(row: Row, runs: Path) -> MeasuredRow:
-    run = Run(runs / run_name(row.config))
+def read_row(row: Row, configs: Sequence[TrainConfig], runs: Path) -> MeasuredRow:
+    """What exists of a row's trainings, whose configurations differ in the seed."""
+    return MeasuredRow(row, tuple(_read_training(row, config, runs) for config in configs))
+
+
+def _read_training(row: Row, config: TrainConfig, runs: Path) -> Training:
+    run = Run(runs / run_name(config))
     files = [path.with_name(f"{path.name}.json") for path in (test.path(run.folder) for test in row.tests)]
-    return MeasuredRow(
-        row,
+    return Training(
+        config.seed,
         run if run.record_path.is_file() else None,
         tuple(load_evaluation(file) for file in files if file.is_file()),
     )
 
 
+def seed_frame(measured: Sequence[MeasuredRow], over: dict[str, str]) -> pd.DataFrame:
+    """Ours: a line for each row, seed, step and rate; intervals over the test episodes.
+
+    Args:
+        measured: the rows as they were run here.
+        over: label of a row → label of the row that its gain is taken over, training by training.
+    """
+    by_label = {each.row.label: each for each in measured}
+    lines = []
+    for each in measured:
+        base = by_label.get(over.get(each.row.label, ""))
+        for training in each.trainings:
+            first = None if base is None else base.with_seed(training.seed)
+            for evaluation in training.evaluations:
+                gains = {} if first is None else _paired(first, evaluation)
+                lines += [
+                    {
+                        "seed": training.seed,
+                        **_model(each.row),
+                        "rate_multiplier": evaluation.settings["rate_multiplier"],
+                        "parameters": parameter_count(each.row.config),
+                        **line,
+                        **({"over": over[each.row.label], **gains[line["step"]]} if gains else {}),
+                    }
+                    for line in evaluation.rows()
+                ]
+    return tidy(lines, BY_SEED)
+
+
 def accuracy_frame(
-    measured: Sequence[MeasuredRow], paper: pd.DataFrame, over: dict[str, str]
+    by_seed: pd.DataFrame, paper: pd.DataFrame, over: dict[str, str], seeds: int
 ) -> pd.DataFrame:
     """A line for each source (ours, paper), row, step and rate.
 
     Args:
-        measured: the rows as they were run here.
+        by_seed: ours (:func:`seed_frame`).
         paper: what the paper prints (:func:`firststep.paper.experiment.published_cells`).
         over: label of a row → label of the row that its gain is taken over.
+        seeds: how many trainings of each row were asked for.
     """
-    by_label = {each.row.label: each for each in measured}
-    ours = []
-    for each in measured:
-        base = by_label.get(over.get(each.row.label, ""))
-        for evaluation in each.evaluations:
-            gains = {} if base is None else _paired(base, evaluation)
-            ours += [
-                {
-                    "source": "ours",
-                    **_model(each.row),
-                    "rate_multiplier": evaluation.settings["rate_multiplier"],
-                    "parameters": parameter_count(each.row.config),
-                    **line,
-                    **gains.get(line["step"], {}),
-                }
-                for line in evaluation.rows()
-            ]
-    return tidy([*ours, *_with_gains(paper.to_dict("records"), over)], ACCURACIES)
+    ours = mean_over_seeds(by_seed, CELL, seeds).assign(source="ours")
+    printed = _with_gains(paper.to_dict("records"), over)
+    return tidy([*ours.to_dict("records"), *printed], ACCURACIES)
 
 
-def _paired(base: MeasuredRow, evaluation: Evaluation) -> dict[int, dict[str, Any]]:
+def _paired(base: Training, evaluation: Evaluation) -> dict[int, dict[str, Any]]:
     """Step → gain over the base's evaluation of the same test, episode by episode, in per cent points."""
     same = ("split", "rate_multiplier", "episodes")
     for first in base.evaluations:
@@ -96,7 +128,7 @@ def _paired(base: MeasuredRow, evaluation: Evaluation) -> dict[int, dict[str, An
             first.measurement.steps == evaluation.measurement.steps
         ):
             return {
-                d.step: {"over": base.row.label, "gain": d.difference, "gain_ci95": d.ci95}
+                d.step: {"gain": d.difference, "gain_ci95": d.ci95}
                 for d in paired_differences(first, evaluation)
             }
     return {}
@@ -121,7 +153,7 @@ def _with_gains(printed: list[dict[str, Any]], over: dict[str, str]) -> list[dic
 
 
 def history_frame(measured: Sequence[MeasuredRow]) -> pd.DataFrame:
-    """What the runs logged at each validation, in long form; accuracies in per cent."""
+    """What the runs logged at each validation, in long form; accuracies in per cent, means over seeds."""
     lines = [
         {
             **_model(each.row),
@@ -132,13 +164,16 @@ def history_frame(measured: Sequence[MeasuredRow]) -> pd.DataFrame:
             "value": factor * value,
         }
         for each in measured
-        if each.run is not None
-        for logged in each.run.metrics()
+        for training in each.trainings
+        if training.run is not None
+        for logged in training.run.metrics()
         for split in ("train", "validation")
         for quantity, factor in LOGGED.items()
         for index, value in enumerate(logged.get(f"{split}_{quantity}", []))
     ]
-    return tidy(lines, HISTORIES)
+    frame = tidy(lines, HISTORIES)
+    several = any(len(each.trainings) > 1 for each in measured)
+    return tidy(logs_over_seeds(frame, MODEL).to_dict("records"), HISTORIES) if several else frame
 
 
 def tidy(lines: Iterable[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
@@ -168,37 +203,3 @@ def _model(row: Row) -> dict[str, Any]:
         "ways": config.ways,
         "shots": config.shots,
     }
-
-
-def parameter_count(config: TrainConfig) -> float:
-    """All that a run learns; NaN where the method is not defined for the network."""
-    size = config.image_size or get_dataset_info(config.data).image_size
-    channels = get_dataset_info(config.data).channels
-    return _count(
-        config.backbone,
-        config.ways,
-        size,
-        channels,
-        config.filters,
-        config.method,
-        config.steps,
-        config.head,
-    )
-
-
-@cache
-def _count(
-    backbone: str,
-    ways: int,
-    size: int,
-    channels: int,
-    filters: int | None,
-    method: str,
-    steps: int,
-    head: str,
-) -> float:
-    try:
-        module = build_backbone(backbone, ways=ways, image_size=size, channels=channels, filters=filters)
-        return float(count_parameters(build_method(method, steps=steps), module, head).total)
-    except (ValueError, FirststepError):
-        return float("nan")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pandas as pd
+
 from firststep.errors import FirststepError
-from firststep.paper.comparison_table import LEGEND
+from firststep.paper.comparison_table import legend
 from firststep.paper.experiment import Experiment
 from firststep.paper.experiment_result import ExperimentResult
 from firststep.paper.figures import FIGURES
@@ -15,8 +17,10 @@ from firststep.plotting import save_figure
 from firststep.utils import check_format, make_folder, read_json, to_record, write_json, write_text
 from firststep.utils.table import Table
 
+DEFAULT_SEEDS = (0,)
 FORMAT = "firststep-paper-result-1"
-PAGE, NUMBERS, RECORD, FIGURE = "README.md", "numbers.csv", "result.json", "figure.png"
+PAGE, NUMBERS, BY_SEED = "README.md", "numbers.csv", "by-seed.csv"
+RECORD, FIGURE = "result.json", "figure.png"
 
 
 def write_result(result: ExperimentResult, out: Path) -> Path:
@@ -25,7 +29,9 @@ def write_result(result: ExperimentResult, out: Path) -> Path:
     folder = out / result.settings.folder(result.experiment)
     make_folder(folder)
     write_text(folder / PAGE, markdown(result))
-    write_text(folder / NUMBERS, csv(result))
+    write_text(folder / NUMBERS, csv(result, result.cells))
+    if len(result.settings.seeds) > 1:
+        write_text(folder / BY_SEED, csv(result, result.by_seed))
     write_json(folder / RECORD, _record(result))
     if result.experiment.figure is not None:
         figure = FIGURES[result.experiment.figure](
@@ -41,22 +47,31 @@ def write_result(result: ExperimentResult, out: Path) -> Path:
 
 
 def refuse_other_result(experiment: Experiment, settings: ExperimentSettings, out: Path) -> None:
-    """A name that the user chose must not overwrite the result of another scale."""
+    """A name that the user chose must not overwrite the result of another scale, or of more seeds."""
     folder = out / settings.folder(experiment)
     if settings.name is not None and (folder / RECORD).is_file():
-        found = _stored(folder / RECORD).facts.get("scale")
-        if found != settings.scale.describe():
-            raise FirststepError(f"{folder} holds a result with scale {found}; choose another `name`")
+        found = _stored(folder / RECORD)
+        scale = found.facts.get("scale")
+        if scale != settings.scale.describe():
+            raise FirststepError(f"{folder} holds a result with scale {scale}; choose another `name`")
+        if lost := set(found.seeds) - set(settings.seeds or DEFAULT_SEEDS):
+            listed = ", ".join(map(str, found.seeds))
+            raise FirststepError(
+                f"{folder} holds a result with seeds {listed}, of which {', '.join(map(str, sorted(lost)))} "
+                "would be lost; name them in `seeds`, or choose another `name`"
+            )
 
 
 def markdown(result: ExperimentResult) -> str:
     experiment = result.experiment
     figure = [f"![{experiment.title}]({FIGURE})", ""] if experiment.figure is not None else []
+    data = result.settings.substitution(experiment)
     lines = [
         f"# {experiment.title}",
         "",
-        f"{LEGEND} {experiment.note}".strip(),
+        f"{legend(len(result.settings.seeds))} {experiment.note}".strip(),
         "",
+        *([f"**{data}**", ""] if data else []),
         result.table.to_markdown(),
         *figure,
         "How it was made:",
@@ -66,10 +81,10 @@ def markdown(result: ExperimentResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def csv(result: ExperimentResult) -> str:
+def csv(result: ExperimentResult, frame: pd.DataFrame) -> str:
     """Long form, after lines that start with ``#`` and say how it was made (``read_csv(comment="#")``)."""
     head = "".join(f"# {name}: {text}\n" for name, text in result.facts.items())
-    return head + result.cells.round(4).to_csv(index=False, lineterminator="\n")
+    return head + frame.round(4).to_csv(index=False, lineterminator="\n")
 
 
 def _record(result: ExperimentResult) -> dict[str, object]:
@@ -80,6 +95,7 @@ def _record(result: ExperimentResult) -> dict[str, object]:
         "title": result.experiment.title,
         "note": result.experiment.note,
         "exists": result.exists,
+        "seeds": list(result.settings.seeds or DEFAULT_SEEDS),
         "facts": result.facts,
         "table": {
             "columns": list(table.columns),
@@ -97,6 +113,7 @@ class SavedResult:
     title: str
     note: str
     exists: bool
+    seeds: list[int]
     facts: dict[str, str]
     table: Table
 
@@ -125,8 +142,12 @@ class _StoredResult:
     exists: bool
     facts: dict[str, str]
     table: _StoredTable
+    seeds: list[int] = field(default_factory=lambda: list(DEFAULT_SEEDS))
+    """Results of earlier versions have one, and do not say it here."""
 
     def __post_init__(self) -> None:
+        if len(self.table.columns) < 2:
+            raise FirststepError("table.columns have less than the two that name a line")
         if any(len(line) != len(self.table.columns) for line in self.table.lines):
             raise FirststepError(f"table.lines do not all have {len(self.table.columns)} cells")
 
@@ -148,6 +169,7 @@ def _read(path: Path) -> SavedResult:
         title=stored.title,
         note=stored.note,
         exists=stored.exists,
+        seeds=stored.seeds,
         facts=stored.facts,
         table=table,
     )

@@ -1,65 +1,175 @@
-"""One self-contained HTML page with every result below a folder: tables, figures, how each was made."""
+"""The report: one self-contained HTML page with every table and figure of the paper, ours beside them."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from pathlib import Path
 
-from firststep.evaluation import PAGE_STYLE
-from firststep.paper.comparison_table import LEGEND
-from firststep.paper.experiments import EXPERIMENTS
-from firststep.paper.output import SavedResult, read_results
-from firststep.plotting import embed_png
+import pandas as pd
 
-WORDS = "th.text, td.text { text-align: left; }"
+from firststep.evaluation import PAGE_STYLE
+from firststep.paper.comparison_table import ABOUT, ONE_SEED, SEVERAL_SEEDS, beside_paper, build_table
+from firststep.paper.coverage import read_coverage
+from firststep.paper.experiment import Experiment
+from firststep.paper.experiments import EXPERIMENTS
+from firststep.paper.figures import FIGURES
+from firststep.paper.measurements import BY_SEED, HISTORIES, accuracy_frame, tidy
+from firststep.paper.report_summary import (
+    NAMED,
+    NOT_RUN,
+    ReportEntry,
+    absent_rows,
+    count_line,
+    named,
+    read_entries,
+    summary_table,
+)
+from firststep.plotting import embed_figure, embed_png
+from firststep.utils.table import Table
+
+STYLE = """
+h2 { border-top: 2px solid #888; padding-top: 1rem; margin-top: 3rem; }
+h3, h4 { font-size: 1rem; margin-top: 2rem; }
+td { border-bottom: none; } tr:has(td:first-child:not(:empty)) td { border-top: 1px solid #ddd; }
+tr.first td { border-top: 1px solid #888 !important; }
+table.summary { font-size: .8rem; } .absent { color: #a33; }
+table.summary td, table.summary th { padding: .25rem .5rem; white-space: normal; vertical-align: top; }
+@media print { body { max-width: none; font-size: 11px; } img { max-height: 18cm; } }
+"""
 TITLE = "The paper's tables and figures, run here"
+SHORT = 15
+"""Lines of a table that is shown without a click."""
+READING = (
+    "How to read the tables. With one seed: {one} With several: {several} {about} Bold gains: their interval "
+    "leaves out zero. In the summary a cell of the paper counts as filled where other data stand in, too. "
+    "Intervals of one training understate what another seed would change."
+)
 
 
 def html_overview(folder: Path) -> str:
     """The page about what ``firststep paper run`` and ``show`` wrote into ``folder``."""
-    order = list(EXPERIMENTS)
-    results = [result for result in read_results(folder) if result.exists]
-    results.sort(key=lambda r: order.index(r.experiment) if r.experiment in order else len(order))
-    absent = [name for name in order if name not in {result.experiment for result in results}]
+    entries = read_entries(folder)
+    reading = READING.format(
+        one=ONE_SEED, several=SEVERAL_SEEDS, about=ABOUT.format(paired="episode by episode, or by training")
+    )
+    own = [name for name in entries if name in EXPERIMENTS and not EXPERIMENTS[name]().is_of_paper]
+    own += [name for name in entries if name not in EXPERIMENTS]
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{TITLE}</title><style>{PAGE_STYLE}{WORDS}</style></head><body>",
+        f"<title>{TITLE}</title><style>{PAGE_STYLE}{STYLE}</style></head><body>",
         f"<h1>{TITLE}</h1>",
         "<p>Hiller, Harandi and Drummond, “On Enforcing Better Conditioned Meta-Learning for Rapid Few-Shot "
-        f"Adaptation”, NeurIPS 2022. {_escape(LEGEND)}</p>",
-        f"<p>{len(results)} results. Not run here: {_escape(', '.join(absent) or 'none')}.</p>",
-        "<ul>",
-        *(f'<li><a href="#{_anchor(result)}">{_heading(result)}</a></li>' for result in results),
-        "</ul>",
-        *(_section(result) for result in results),
+        "Adaptation”, NeurIPS 2022: every table and figure in its order, our runs beside the printed "
+        f"numbers; then experiments that the paper does not have. {_escape(count_line(entries))}</p>",
+        "<h2>What exists</h2>",
+        f'<div class="wide">{_summary(entries)}</div>',
+        f"<p>{_escape(reading)}</p>",
+        *(_experiment(name, entries[name]) for name in entries if name not in own),
+        "<h2>Not in the paper</h2>",
+        *(_experiment(name, entries[name], level=3) for name in own),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _section(result: SavedResult) -> str:
-    facts = "\n".join(f"{name}: {text}" for name, text in result.facts.items())
+def _summary(entries: dict[str, list[ReportEntry]]) -> str:
+    """The summary with links to the sections; what is absent is marked."""
+    table = summary_table(entries)
+    anchors = [
+        anchor for name, own in entries.items() for anchor in ([entry.anchor for entry in own] or [name])
+    ]
+    lines = []
+    for number, (row, anchor) in enumerate(zip(table.rows, anchors, strict=True)):
+        name, *texts = (html.escape(cell.text) for cell in row)
+        cells = [f'<a href="#{html.escape(anchor)}">{name}</a>', *texts]
+        kind = ' class="text absent"' if NOT_RUN in texts else ' class="text"'
+        first = ' class="first"' if number in table.sections else ""
+        lines.append(f"<tr{first}>{''.join(f'<td{kind}>{cell}</td>' for cell in cells)}</tr>")
+    head = "".join(f'<th class="text">{html.escape(name)}</th>' for name in table.columns)
+    body = "\n".join(lines)
+    return f'<table class="summary"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+
+
+def _experiment(name: str, own: list[ReportEntry], level: int = 2) -> str:
+    experiment = EXPERIMENTS[name]() if name in EXPERIMENTS else None
+    title = experiment.title if experiment is not None else own[0].result.title
+    parts = [f'<h{level} id="{html.escape(name)}">{_escape(title)}</h{level}>']
+    parts += [_result(entry, title, level + 1) for entry in own]
+    if experiment is not None and not own:
+        parts.append(f'<p class="absent">{NOT_RUN.capitalize()}.</p>')
+        if experiment.is_of_paper:
+            parts += [_figure_of_paper(experiment), _details("The paper's numbers", _printed(experiment))]
+    if experiment is not None and (absent := absent_rows(name, own)):
+        rows = _printed(experiment, only=absent) if experiment.is_of_paper else None
+        parts.append(_missing(absent, rows, "of the rows that the experiment has now"))
+    return "\n".join(parts)
+
+
+def _result(entry: ReportEntry, title: str, level: int) -> str:
+    result, facts = entry.result, entry.result.facts
+    about = [facts.get("data", ""), facts.get("experiment", ""), result.note]
+    other = "" if result.title == title else f": {result.title}"
     figure = result.figure
+    made = html.escape("\n".join(f"{name}: {text}" for name, text in facts.items()))
     return "\n".join(
         [
-            f'<h2 id="{_anchor(result)}">{_heading(result)}</h2>',
-            f"<p><b>Scale: {_escape(result.facts['scale'])}.</b> "
-            f"{_escape(result.facts.get('data', ''))} {_escape(result.note)}</p>",
+            f'<h{level} id="{html.escape(entry.anchor)}">{_escape(result.folder.name + other)}</h{level}>',
+            f"<p><b>{_escape(str(entry.budget))}; {_escape(entry.trainings)}.</b></p>",
+            f"<p>{' '.join(_escape(_sentence(text)) for text in about if text)}</p>",
             embed_png(figure.read_bytes(), html.escape(result.title)) if figure is not None else "",
-            f'<div class="wide">{result.table.to_html()}</div>',
-            f"<details><summary>How it was made</summary><pre>{html.escape(facts)}</pre></details>",
+            f'<div class="wide">{entry.coverage.table(entry.coverage.run).to_html()}</div>',
+            _missing(entry.gaps) if entry.gaps else "",
+            f"<details><summary>How it was made</summary><pre>{made}</pre></details>",
         ]
     )
 
 
-def _anchor(result: SavedResult) -> str:
-    return html.escape(f"{result.experiment}-{result.folder.name}")
+def _missing(gaps: list[str], printed: Table | None = None, of: str = "") -> str:
+    """What is missing by name; behind a click all names, and what the paper prints for them."""
+    heading = ", ".join(part for part in (NOT_RUN.capitalize(), of) if part)
+    start = f"<b>{heading} ({len(gaps)})</b>: {_escape(named(gaps))}."
+    if len(gaps) <= NAMED and printed is None:
+        return f"<p>{start}</p>"
+    inside = f"<p>{_escape('; '.join(gaps))}.</p>"
+    if printed is not None and printed.rows:
+        inside = f'<p>The paper prints:</p><div class="wide">{printed.to_html()}</div>'
+    return f"<details><summary>{start}</summary>{inside}</details>"
 
 
-def _heading(result: SavedResult) -> str:
-    return html.escape(f"{result.title} [{result.folder.name}]")
+def _accuracies_of_paper(experiment: Experiment) -> pd.DataFrame:
+    over = {row.label: row.over for row in experiment.rows if row.over is not None}
+    return accuracy_frame(tidy([], BY_SEED), experiment.paper, over, seeds=1)
+
+
+def _printed(experiment: Experiment, only: Sequence[str] | None = None) -> Table:
+    """What the paper prints; lines of ours, which are empty, are left out."""
+    table = build_table(experiment, (), beside_paper(_accuracies_of_paper(experiment)))
+    coverage = read_coverage(table)
+    rows = [row.without_ours() for row in coverage.rows if only is None or row.label in only]
+    return coverage.table([row for row in rows if row.lines])
+
+
+def _figure_of_paper(experiment: Experiment) -> str:
+    if experiment.figure is None:
+        return ""
+    draw, numbers = FIGURES[experiment.figure], _accuracies_of_paper(experiment)
+    figure = draw(numbers, tidy([], HISTORIES), NOT_RUN, "The paper's numbers alone.")
+    # Of curves during training the paper prints no numbers.
+    return embed_figure(figure) if any(axes.lines for axes in figure.axes) else ""
+
+
+def _details(summary: str, table: Table) -> str:
+    inside = f'<div class="wide">{table.to_html()}</div>'
+    is_open = " open" if len(table.rows) <= SHORT else ""
+    return f"<details{is_open}><summary>{_escape(summary)}</summary>{inside}</details>"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def _escape(text: str) -> str:

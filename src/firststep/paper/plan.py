@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from firststep.errors import FirststepError
@@ -54,7 +55,7 @@ def plan(
     runs: Path,
     only: Sequence[str] = (),
 ) -> list[PlannedRun]:
-    """Every run that the experiments need, in their order; a run that several need has the tests of all.
+    """Every run that the experiments need, each row once a seed; a run that several need has all their tests.
 
     Args:
         experiments: what is asked for.
@@ -65,14 +66,20 @@ def plan(
     configs: dict[str, TrainConfig] = {}
     tests: dict[str, dict[str, EvaluationSpec]] = {}
     serves: dict[str, list[tuple[str, str]]] = {}
-    for experiment in experiments:
-        for row in settings.require_rows(experiment):
-            name = run_name(row.config)
-            if only and not any(word in row.label or word in name for word in only):
-                continue
-            configs[name] = row.config
-            tests.setdefault(name, {}).update({test.name: test for test in row.tests})
-            serves.setdefault(name, []).append((experiment.name, row.label))
+    wanted = [
+        (place, experiment, row, config)
+        for experiment in experiments
+        for row in settings.require_rows(experiment)
+        for place, config in enumerate(settings.trainings(row))
+    ]
+    # All rows of the first seed, then all of the second: what is cut early is a whole table.
+    for _, experiment, row, config in sorted(wanted, key=itemgetter(0)):
+        name = run_name(config)
+        if only and not any(word in row.label or word in name for word in only):
+            continue
+        configs[name] = config
+        tests.setdefault(name, {}).update({test.name: test for test in row.tests})
+        serves.setdefault(name, []).append((experiment.name, row.label))
     if not configs:
         raise FirststepError(f"`only` {' '.join(only)}: no row or run has that in its name")
     return [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from firststep.backbones import BACKBONES
-from firststep.errors import unknown
+from firststep.errors import FirststepError, unknown
 from firststep.jobs import EvaluationSpec
 from firststep.paper.experiment import PAPER_FILTERS, named_test
 from firststep.training import TrainConfig
@@ -31,6 +31,10 @@ class Changes:
     """Query images of each class; the paper has 16."""
     head: str | None = None
     """How the classifier starts: per-class as in the paper, shared or zero."""
+    augment: bool = False
+    """Random crops, flips and colour jitter on training episodes."""
+    gamma: float | None = None
+    """Weight γ of the conditioning loss, of the rows that have it; the paper has 1."""
     rate: float | None = None
     """Inner rate α of every run; the paper's code has 0.01."""
     rate_times_features: float | None = None
@@ -45,16 +49,27 @@ class Changes:
     """Validation episodes; the protocol has 100."""
     all_every: int | None = None
     """Validations between measurements of the condition number of all parameters; 10 for Conv4."""
-    seed: int | None = None
-    """Decides the initial values and every training episode; 0."""
+    seeds: tuple[int, ...] | None = None
+    """Every row is trained once for each: they decide the initial values and every training episode; 0."""
     compile: bool | None = None
     """Compile the inner step; does not change what is computed beyond rounding."""
     threads: int | None = None
     """CPU threads of a run; does not change what is computed beyond rounding."""
 
+    def __post_init__(self) -> None:
+        if self.seeds is not None and (not self.seeds or len(set(self.seeds)) < len(self.seeds)):
+            given = " ".join(map(str, self.seeds)) or "without a number"
+            raise FirststepError(f"`seeds` {given}: give each seed once, for example 0 1 2")
+        if self.seeds is not None and min(self.seeds) < 0:
+            raise FirststepError(f"`seeds` must be at least 0, not {min(self.seeds)}")
+
     def given(self) -> dict[str, Any]:
         """Only what is changed."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        }
 
 
 UNCHANGED = Changes()
@@ -100,7 +115,7 @@ OWN_RATE = ("modgrad", "gauss-newton")
 """Methods that keep their own inner rate: ModGrad its authors', as it moves few layers and not the
 classifier; a Gauss-Newton step is scaled by the curvature already."""
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainConfig)} - {"filters", "rate", "all_every"}
-"""What goes into a run's configuration as it is."""
+"""Fields of ``Changes`` with these names go into a run's configuration as they are."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +140,8 @@ class Scale:
         changed: dict[str, Any] = {name: value for name, value in c.given().items() if name in _OF_TRAINING}
         if c.all_every is not None and config.all_every:
             changed["all_every"] = c.all_every
+        if config.conditioning == "none":
+            changed.pop("gamma", None)  # it would change the name of a run and nothing else
         if c.image_size is not None:
             changed["image_size"] = max(c.image_size, BACKBONES[config.backbone].smallest_image)
         if c.filters is not None and config.filters is not None:
@@ -155,27 +172,39 @@ class Scale:
     @property
     def words(self) -> str:
         """For folder names: ``laptop``, or ``laptop-updates-2000-filters-32``."""
-        changed = (f"-{name.replace('_', '-')}-{value}" for name, value in self.overrides.given().items())
+        changed = (
+            "-".join(["", name.replace("_", "-"), *_words(name, value)])
+            for name, value in self.overrides.given().items()
+        )
         return f"{self.name}{''.join(changed)}".lower()
 
     def flags(self) -> list[str]:
         """As the command line takes it."""
         words = ["--scale", self.name]
         for name, value in self.overrides.given().items():
-            words += [f"--{name.replace('_', '-')}", str(value)]
+            words += [f"--{name.replace('_', '-')}", *_words(name, value)]
         return words
 
     def describe(self) -> str:
-        """The scale and everything that it changes, in a line."""
+        """The scale and everything that it changes, in a line; seeds are no change of it."""
         changes = ", ".join(
-            f"{name.replace('_', ' ')} {value}" for name, value in self.changes.given().items()
+            " ".join([name.replace("_", " "), *_words(name, value)])
+            for name, value in self.changes.given().items()
+            if name != "seeds"
         )
-        asked = ", ".join(name.replace("_", " ") for name in self.overrides.given())
+        asked = ", ".join(name.replace("_", " ") for name in self.overrides.given() if name != "seeds")
         return (
             f"{self.name}"
             + (f" with other {asked}" if asked else "")
             + (f" (changed from the paper's protocol: {changes})" if changes else " (the paper's protocol)")
         )
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """A change's value as the command line takes it; a flag, which is off by default, has none."""
+    if getattr(UNCHANGED, name) is False:
+        return []
+    return [str(each) for each in (value if isinstance(value, tuple) else (value,))]
 
 
 def features(config: TrainConfig) -> int:

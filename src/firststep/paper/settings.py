@@ -10,6 +10,7 @@ from firststep.data import get_dataset_info
 from firststep.errors import FirststepError
 from firststep.paper.experiment import Experiment, Row
 from firststep.paper.scale import Scale
+from firststep.training import TrainConfig
 
 EMBEDDED = "glyphs"
 LONGEST_NAME = 200
@@ -46,6 +47,8 @@ class ExperimentSettings:
         here, paper = self.dataset(experiment), experiment.datasets[0]
         if here == paper:
             return ""
+        if experiment.paper.empty:
+            return f"Run on {here} in place of {paper}, which the experiment is about."
         return (
             f"Run on {here} in place of {paper}, which the paper's numbers are about: compare the order and "
             "the gains, not the accuracies."
@@ -53,6 +56,9 @@ class ExperimentSettings:
 
     def rows(self, experiment: Experiment) -> tuple[Row, ...]:
         """The experiment's rows as they are run here; rows whose dataset is not given are left out."""
+        head = self.scale.changes.head
+        if head is not None and len({row.config.head for row in experiment.rows}) > 1:
+            raise FirststepError(f"`head={head}`: the rows of {experiment.name} have heads of their own")
         placed: list[Row] = []
         if experiment.compares_datasets:
             placed += [row for row in experiment.rows if row.config.data in self.data]
@@ -78,6 +84,15 @@ class ExperimentSettings:
         config = replace(row.config, data_path=self.data.get(row.config.data), partial=self.partial)
         tests = tuple(test for test in map(self.scale.test, row.tests) if test is not None)
         return replace(row, config=self.scale.config(config), tests=tests)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of the trainings of every row; empty where each has the one of its own configuration."""
+        return self.scale.changes.seeds or ()
+
+    def trainings(self, row: Row) -> tuple[TrainConfig, ...]:
+        """The configurations of a row as it is run here, one for each seed."""
+        return tuple(replace(row.config, seed=seed) for seed in self.seeds or (row.config.seed,))
 
     def flags(self) -> list[str]:
         """As the command line takes it, without anybody's paths."""

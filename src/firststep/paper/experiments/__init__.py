@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from firststep.paper.experiment import Experiment
-from firststep.paper.experiments.heads import heads_glyphs
+from firststep.paper.experiments.heads import heads
 from firststep.paper.experiments.main_paper import figure1, figure2, figure3, table1, table2, table3, table4
-from firststep.paper.experiments.rivals import rivals_glyphs
+from firststep.paper.experiments.rivals import rivals
 from firststep.paper.experiments.supplementary import (
     figure4,
     figure5,
@@ -22,22 +22,24 @@ from firststep.utils.registry import Registry
 EXPERIMENTS: Registry[Callable[[], Experiment]] = Registry(
     "experiment",
     **{
+        "figure1": figure1,
         "table1": table1,
+        "figure2": figure2,
         "table2": table2,
+        "figure3": figure3,
         "table3": table3,
         "table4": table4,
         "loss-ablation": loss_ablation,
         "ways-and-shots": ways_and_shots,
-        "preconditioners": preconditioners,
-        "figure1": figure1,
-        "figure2": figure2,
-        "figure3": figure3,
         "figure4": figure4,
+        "preconditioners": preconditioners,
         "figure5": figure5,
         "supplement-curves": supplement_curves,
         "supplement-subsets": supplement_subsets,
-        "rivals-glyphs": rivals_glyphs,
-        "heads-glyphs": heads_glyphs,
+        "heads": heads,
+        "rivals": rivals,
     },
 )
-"""Name → a function that makes the experiment; the first line of its docstring says what it is."""
+"""Name → a function that makes the experiment; the first line of its docstring says what it is.
+
+The paper's are in its order, then ours."""

@@ -33,6 +33,7 @@ def table1() -> Experiment:
         cells["label"] = [f"{shots}-shot{ending}" for shots in cells["shots"]]
         printed.append(published_cells(cells, itemgetter("label"), filters=filters, **facts))
     return Experiment(
+        is_of_paper=True,
         name="table1",
         title="Table 1: the MAML baseline, Conv4, 5-way",
         rows=tuple(
@@ -67,6 +68,7 @@ def table2() -> Experiment:
     numbers["method"] = ["maml" if subset == "none" else "conditioned" for subset in numbers["constrained"]]
     numbers["subset"] = numbers["constrained"]
     return Experiment(
+        is_of_paper=True,
         name="table2",
         title="Table 2: which parameters are constrained, Conv4, 5-way 5-shot",
         rows=rows,
@@ -91,6 +93,7 @@ def table3() -> Experiment:
     longer = sorted(float(times) for times in numbers["rate_multiplier"].unique() if times != 1)
     tests = (within(), *(named_test(steps=(1,), rate_multiplier=times) for times in longer))
     return Experiment(
+        is_of_paper=True,
         name="table3",
         title="Table 3: fewer but bigger steps at inference, Conv6, 5-way 5-shot",
         rows=tuple(twins("", tests, "mini-imagenet", "conv6")),
@@ -117,6 +120,7 @@ def table4() -> Experiment:
         )
     ]
     return Experiment(
+        is_of_paper=True,
         name="table4",
         title="Table 4 and supplement: datasets and networks, 5-way, to 100 steps",
         rows=tuple(rows),
@@ -129,32 +133,44 @@ def table4() -> Experiment:
 
 def figure1() -> Experiment:
     """Figure 1: descent at high and low condition number; accuracy after 1 and 2 steps by network"""
-    depths = published("depths")
-    shown = depths[(depths["dataset"] == "mini-imagenet") & (depths["shots"] == 5)]
-    rows = [
-        row
-        for backbone in shown["backbone"].unique().tolist()
-        for row in twins(backbone, (within(),), "mini-imagenet", backbone)
-    ]
+    rows, printed = _by_network("cub")
     return Experiment(
+        is_of_paper=True,
         name="figure1",
-        title="Figure 1: the first steps by network, 5-way 5-shot",
-        rows=tuple(rows),
-        paper=published_cells(shown, lambda r: f"{r['backbone']} {r['method']}"),
+        title="Figure 1: the first steps by network, CUB, 5-way 5-shot",
+        rows=rows,
+        paper=printed,
+        columns=((0, 1.0), (1, 1.0), (2, 1.0)),
         figure="figure1",
+        note="Left in the figure: ten steps of gradient descent at learning rate 0.5 in two dimensions.",
     )
 
 
 def figure2() -> Experiment:
     """Figure 2: accuracy over steps; step-1 validation accuracy and condition number during training"""
-    depths = published("depths")
-    shown = depths[
-        (depths["dataset"] == "mini-imagenet") & (depths["backbone"] == "conv6") & (depths["shots"] == 5)
-    ]
+    rows, printed = _by_network("tiered-imagenet", ("conv4", "conv6"))
     return Experiment(
+        is_of_paper=True,
         name="figure2",
-        title="Figure 2: test accuracy over steps, and training, Conv6, 5-way 5-shot",
-        rows=tuple(twins("", (within(),), "mini-imagenet", "conv6")),
-        paper=published_cells(shown, lambda r: r["method"]),
+        title="Figure 2: accuracy over steps, and training, tieredImageNet, Conv4 and Conv6, 5-way 5-shot",
+        rows=rows,
+        paper=printed,
         figure="figure2",
+        note="The condition number in the figure is that of the first step on training tasks.",
     )
+
+
+def _by_network(
+    dataset: str, backbones: tuple[str, ...] | None = None
+) -> tuple[tuple[Row, ...], pd.DataFrame]:
+    """5-way 5-shot on one dataset, a pair of rows for each network, and what Table 4 prints for them."""
+    depths = published("depths")
+    shown = depths[(depths["dataset"] == dataset) & (depths["shots"] == 5)]
+    if backbones is not None:
+        shown = shown[shown["backbone"].isin(backbones)]
+    rows = [
+        row
+        for backbone in shown["backbone"].unique().tolist()
+        for row in twins(backbone, (within(),), dataset, backbone)
+    ]
+    return tuple(rows), published_cells(shown, lambda r: f"{r['backbone']} {r['method']}")

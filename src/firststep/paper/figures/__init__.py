@@ -12,6 +12,8 @@ from firststep.paper.figures.figure2 import figure2
 from firststep.paper.figures.figure3 import figure3
 from firststep.paper.figures.figure4 import figure4
 from firststep.paper.figures.figure5 import figure5
+from firststep.paper.figures.rivals import rivals
+from firststep.paper.figures.subsets import subsets
 from firststep.paper.figures.supplement import supplement
 from firststep.utils.registry import Registry
 
@@ -25,4 +27,6 @@ FIGURES: Registry[Draw] = Registry(
     figure4=figure4,
     figure5=figure5,
     supplement=supplement,
+    subsets=subsets,
+    rivals=rivals,
 )

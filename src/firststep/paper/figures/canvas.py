@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -92,6 +93,19 @@ def finish(figure: Figure, scale: str, note: str, gaps: Sequence[str] = (), lege
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # laid out once, so that every file of it is the same
     return figure
+
+
+def tidy_grid(grid: np.ndarray, used: int) -> None:
+    """Axis labels at the edge only; unused panels vanish and the one above shows its ticks."""
+    columns = grid.shape[1]
+    for index, axes in enumerate(grid.flat):
+        axes.set_visible(index < used)
+        if index % columns:
+            axes.set_ylabel("")
+        if index + columns < used:
+            axes.set_xlabel("")
+        else:
+            axes.tick_params(labelbottom=True)
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], written: Callable[[float], str]) -> None:

@@ -72,7 +72,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Log:
-    """What one run logged while it trained."""
+    """What the trainings of one model logged, their mean where there are several."""
 
     row: str
     scenario: Scenario
@@ -85,6 +85,12 @@ class Log:
         e = self.entries
         chosen = e[(e["split"] == split) & (e["quantity"] == quantity) & (e["index"] == index)]
         return chosen["update"].to_numpy(dtype=float), chosen["value"].to_numpy()
+
+    def band(self, split: str, quantity: str, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper end of the interval over seeds, beside :meth:`line`; NaN where there is none."""
+        e = self.entries
+        chosen = e[(e["split"] == split) & (e["quantity"] == quantity) & (e["index"] == index)]
+        return chosen["low"].to_numpy(), chosen["high"].to_numpy()
 
     def indices(self, split: str, quantity: str) -> set[int]:
         """The steps or stages at which there is a number."""

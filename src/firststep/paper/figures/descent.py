@@ -7,34 +7,35 @@ from matplotlib.axes import Axes
 
 from firststep.plotting import BLUE, VERMILION
 
-STEPS = 5
+DESCENT_STEPS = 10
+RATE = 0.5
 ANGLE = np.deg2rad(25)  # of the valley, so that neither axis is special
 START = (1.0, 0.3)  # along the flat and the steep direction
+Eigenvalues = tuple[float, float]
+"""Of the Hessian: along the flat and the steep direction. Steps of ``RATE`` need both below 2 / RATE."""
 
 
-def valley(condition_number: float) -> np.ndarray:
-    """The Hessian A of f(x) = ½ xᵀ A x, with eigenvalues 1 (flat) and κ (steep)."""
-    rotation = np.array([[np.cos(ANGLE), -np.sin(ANGLE)], [np.sin(ANGLE), np.cos(ANGLE)]])
-    return rotation @ np.diag([1.0, condition_number]) @ rotation.T
+def valley(eigenvalues: Eigenvalues) -> np.ndarray:
+    """The Hessian A of f(x) = ½ xᵀ A x."""
+    rotation = _rotation()
+    return rotation @ np.diag(eigenvalues) @ rotation.T
 
 
-def best_rate(hessian: np.ndarray) -> float:
-    """2 / (λ_max + λ_min): no fixed rate contracts faster; the error shrinks by (κ - 1)/(κ + 1) a step."""
-    return float(2 / np.linalg.eigvalsh(hessian).sum())
-
-
-def descend(hessian: np.ndarray, steps: int = STEPS) -> np.ndarray:
+def descend(hessian: np.ndarray, steps: int = DESCENT_STEPS) -> np.ndarray:
     """The points x(0) … x(steps) of x ← x - η A x, from the same start relative to every valley."""
-    rotation = np.array([[np.cos(ANGLE), -np.sin(ANGLE)], [np.sin(ANGLE), np.cos(ANGLE)]])
-    points = [rotation @ np.array(START)]
+    points = [_rotation() @ np.array(START)]
     for _ in range(steps):
-        points.append(points[-1] - best_rate(hessian) * hessian @ points[-1])
+        points.append(points[-1] - RATE * hessian @ points[-1])
     return np.stack(points)
 
 
-def draw_descent(axes: Axes, condition_number: float, is_good: bool) -> None:
+def _rotation() -> np.ndarray:
+    return np.array([[np.cos(ANGLE), -np.sin(ANGLE)], [np.sin(ANGLE), np.cos(ANGLE)]])
+
+
+def draw_descent(axes: Axes, eigenvalues: Eigenvalues, is_good: bool) -> None:
     """Contours, the path, and how far from the minimum it still is."""
-    hessian = valley(condition_number)
+    hessian = valley(eigenvalues)
     path = descend(hessian)
     x, y = np.meshgrid(np.linspace(-1.15, 1.15, 150), np.linspace(-0.85, 0.85, 120))
     height = 0.5 * (hessian[0, 0] * x**2 + 2 * hessian[0, 1] * x * y + hessian[1, 1] * y**2)
@@ -44,7 +45,8 @@ def draw_descent(axes: Axes, condition_number: float, is_good: bool) -> None:
     axes.plot(path[:, 0], path[:, 1], color=colour, marker=marker, markersize=3.5, linewidth=1.3)
     axes.plot(0, 0, marker="+", color="black", markersize=8, linestyle="none")
     left = np.linalg.norm(path[-1]) / np.linalg.norm(path[0])
-    axes.set_title(f"κ = {condition_number:g}: {100 * left:.2g} % of the way\nis left after {STEPS} steps")
+    kappa = eigenvalues[1] / eigenvalues[0]
+    axes.set_title(f"κ = {kappa:.3g}: {100 * left:.2g} % of the way\nis left after {DESCENT_STEPS} steps")
     axes.set_aspect("equal")
     axes.set(xlabel="parameter 1", ylabel="parameter 2", xticks=[-1, 0, 1], yticks=[-0.5, 0, 0.5])
     axes.grid(visible=False)

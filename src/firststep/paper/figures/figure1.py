@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 
 from firststep.paper.figures.canvas import finish, in_style, page, say_nothing
 from firststep.paper.figures.curves import Curve, Scenario, curves, depth, in_order
-from firststep.paper.figures.descent import best_rate, draw_descent, valley
+from firststep.paper.figures.descent import DESCENT_STEPS, RATE, draw_descent
 from firststep.paper.figures.panels import METHOD_NAMES, NO_RESULTS, label
 from firststep.plotting import line_style
 
-HIGH, LOW = 10.0, 2.0
+HIGH, LOW = (0.1, 3.6), (1.0, 1.2)
+"""Eigenvalues of the two valleys; the paper does not print its own."""
 STEPS = (1, 2)
 STRIDE = 0.16
 """From the first step of a series to its second; networks are 1 apart."""
@@ -55,8 +56,11 @@ def figure1(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
         grid[0].set(ylabel="test accuracy (%)", xlabel="network (step 1, then step 2)")
     for axes in unused:
         axes.set_axis_off()
-    rates = " and ".join(f"{best_rate(valley(kappa)):.2g} at κ = {kappa:g}" for kappa in (HIGH, LOW))
-    left_note = f"Left: gradient descent on ½ xᵀAx at the best fixed step size, 2/(λmax + λmin): {rates}."
+    eigenvalues = ", and ".join(f"{flat:g} and {steep:g}" for flat, steep in (HIGH, LOW))
+    left_note = (
+        f"Left: {DESCENT_STEPS} steps of gradient descent at learning rate {RATE:g} on ½ xᵀAx; eigenvalues "
+        f"of A {eigenvalues} (the paper does not print its own)."
+    )
     has_results = any(curve.is_ours and curve.present for curve in found)
     return finish(figure, scale, f"{note} {left_note}".strip(), gaps if has_results else [NO_RESULTS])
 

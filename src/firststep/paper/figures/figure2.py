@@ -27,7 +27,9 @@ def figure2(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
         labels = [label(*each, panel.scenario) for each in zip(names, panel.logs, strict=True)]
         during_training(axes[1], panel.logs, names, labels, quantity="accuracy", index=1)
         axes[1].set_title("(b) validation accuracy\nafter one step, in training")
-        during_training(axes[2], panel.logs, names, labels, quantity="condition_number", index=0)
-        axes[2].set_title("(c) condition number\nbefore the first step, in training")
+        during_training(
+            axes[2], panel.logs, names, labels, split="train", quantity="condition_number", index=0
+        )
+        axes[2].set_title("(c) condition number of the\nfirst step, training tasks")
     gaps = missing(shown, method_names) + missing_logs(shown, method_names)
     return finish(figure, scale, note, gaps)

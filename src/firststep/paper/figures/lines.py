@@ -53,7 +53,12 @@ def during_training(
 ) -> None:
     """One quantity at one step or stage along the meta-training; condition numbers on a log axis."""
     for position, (name, text, log) in enumerate(zip(names, labels, logs, strict=True)):
-        training_line(axes, log.line(split, quantity, index), text, line_style(name, names), position)
+        style = line_style(name, names)
+        updates, values = log.line(split, quantity, index)
+        low, high = log.band(split, quantity, index)
+        if np.isfinite(low).any():
+            axes.fill_between(updates, low, high, color=style["color"], alpha=0.2, linewidth=0)
+        training_line(axes, (updates, values), text, style, position)
     is_accuracy = quantity == "accuracy"
     axes.set(ylabel=f"{split} accuracy (%)" if is_accuracy else "condition number κ")
     if axes.lines and not is_accuracy:

@@ -1,0 +1,213 @@
+"""``--network``: what is built by somebody else's code, and how images must be prepared for it.
+
+``package.module:NAME``   a module of the user's own, or a function that makes one
+``timm:NAME``             a model of timm
+``hf:NAME``               an image classifier of Hugging Face's transformers; NAME may be a folder
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from firststep.backbones.user_network import code_of_the_user, make_network
+from firststep.errors import FirststepError
+from firststep.utils.extras import extra
+
+TIMM, HUGGING_FACE = "timm:", "hf:"
+OWN_WEIGHTS = "default"
+"""``pretrained`` for the weights that the library itself has for a model."""
+
+
+def check_spec(network: str) -> None:
+    """A name that cannot be meant is refused before anything is built."""
+    kind, colon, name = network.partition(":")
+    if not (kind and colon and name):
+        raise FirststepError(
+            f"`network={network}`: use package.module:NAME, {TIMM}NAME or {HUGGING_FACE}NAME; networks of "
+            "firststep are named with `backbone`"
+        )
+
+
+def native_image_size(network: str) -> int | None:
+    """The size of images that a network was made for; None where it does not say."""
+    check_spec(network)
+    if network.startswith(TIMM):
+        name = network.removeprefix(TIMM)
+        with extra("timm", f"`network={network}`"):
+            import timm
+        with code_of_the_user(f"timm has no {name}"):
+            facts = timm.get_pretrained_cfg(name)
+        return None if facts is None else int(facts.input_size[-1])
+    if network.startswith(HUGGING_FACE):
+        name = network.removeprefix(HUGGING_FACE)
+        with extra("transformers", f"`network={network}`"):
+            from transformers import AutoConfig
+        with code_of_the_user(f"transformers cannot read {name}"):
+            size = getattr(AutoConfig.from_pretrained(name), "image_size", None)
+        return size if isinstance(size, int) else None
+    return None
+
+
+def build_external(
+    network: str,
+    *,
+    ways: int,
+    image_size: int | None,
+    channels: int,
+    seed: int,
+    pretrained: str | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    load_weights: bool = True,
+) -> nn.Module:
+    """The network with an output for each class.
+
+    Args:
+        network: what to build; see the head of this file.
+        ways: its outputs.
+        image_size: side of the images; None for its own.
+        channels: of the images.
+        seed: of its initial values.
+        pretrained: ``default`` for the library's own weights, or a file of weights for timm. With weights the
+            network is in ``eval()`` mode, where batch norm uses the statistics that belong to them; otherwise
+            in ``train()`` mode with dropout off.
+        mean: and ``std``: how the images that it will get are normalised. If it was made for another
+            normalisation, it gets one more step that turns the one into the other.
+        load_weights: False where others are loaded next: the same network, without reading ``pretrained``.
+    """
+    check_spec(network)
+    weights = pretrained if load_weights else None
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        if network.startswith(TIMM):
+            built, own = _timm(network.removeprefix(TIMM), ways, image_size, channels, weights)
+        elif network.startswith(HUGGING_FACE):
+            # Weights are for one size of image, which the model's own configuration has.
+            size = image_size if pretrained is None else None
+            built, own = _hugging_face(network.removeprefix(HUGGING_FACE), ways, size, channels, weights)
+        else:
+            if pretrained is not None:
+                raise FirststepError(
+                    f"`pretrained` goes with {TIMM}NAME and {HUGGING_FACE}NAME; {network} loads weights "
+                    "itself, or `init` takes a safetensors file"
+                )
+            options = {"ways": ways, "num_classes": ways, "image_size": image_size, "channels": channels}
+            built, own = make_network(network, options), None
+    if pretrained is None:
+        built.train()
+        for module in built.modules():
+            if isinstance(module, nn.modules.dropout._DropoutNd):
+                module.eval()
+    else:
+        built.eval()
+    if own is not None and mean is not None and std is not None:
+        _renormalise(built, (mean, std), own)
+    return built
+
+
+Normalisation = tuple[Sequence[float], Sequence[float]]
+
+
+def _timm(
+    name: str, ways: int, image_size: int | None, channels: int, pretrained: str | None
+) -> tuple[nn.Module, Normalisation | None]:
+    with extra("timm", f"`network={TIMM}{name}`"):
+        import timm
+    options: dict[str, Any] = {
+        "num_classes": ways,
+        "in_chans": channels,
+        "pretrained": pretrained is not None,
+    }
+    if pretrained not in (None, OWN_WEIGHTS):
+        if not Path(str(pretrained)).is_file():
+            raise FirststepError(f"`pretrained` {pretrained}: there is no such file")
+        options["pretrained_cfg_overlay"] = {"file": str(pretrained)}
+    with code_of_the_user(f"timm cannot make {name}"):
+        if image_size is not None and _takes_image_size(timm, name):
+            options["img_size"] = image_size
+        model = timm.create_model(name, **options)
+        facts = timm.data.resolve_model_data_config(model)
+    return model, (facts["mean"], facts["std"]) if channels == len(facts["mean"]) else None
+
+
+def _takes_image_size(timm: Any, name: str) -> bool:
+    """Whether the model is built for one size of image, as transformers are."""
+    pretrained_cfg = timm.get_pretrained_cfg(name)
+    return bool(pretrained_cfg is not None and pretrained_cfg.fixed_input_size)
+
+
+def _hugging_face(
+    name: str, ways: int, image_size: int | None, channels: int, pretrained: str | None
+) -> tuple[nn.Module, Normalisation | None]:
+    with extra("transformers", f"`network={HUGGING_FACE}{name}`"):
+        from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageClassification
+    if pretrained not in (None, OWN_WEIGHTS):
+        raise FirststepError(
+            f"`pretrained={pretrained}`: for {HUGGING_FACE}NAME it is {OWN_WEIGHTS}; the name or folder says "
+            "which weights"
+        )
+    options: dict[str, Any] = {"num_labels": ways}
+    with code_of_the_user(f"transformers cannot make {name}"):
+        config = AutoConfig.from_pretrained(name)
+        if image_size is not None and hasattr(config, "image_size"):
+            options["image_size"] = image_size
+        if hasattr(config, "num_channels"):
+            options["num_channels"] = channels
+        if pretrained is None:
+            for option, value in options.items():
+                setattr(config, option, value)
+            model = AutoModelForImageClassification.from_config(config)
+        else:
+            model = AutoModelForImageClassification.from_pretrained(
+                name, ignore_mismatched_sizes=True, **options
+            )
+    return model, _processor(AutoImageProcessor, name, channels)
+
+
+def _processor(processors: Any, name: str, channels: int) -> Normalisation | None:
+    """How the model's own processor normalises; nothing where there is none beside the model."""
+    try:
+        processor = processors.from_pretrained(name)
+    except (OSError, ValueError, ImportError):
+        return None
+    mean, std = getattr(processor, "image_mean", None), getattr(processor, "image_std", None)
+    return (mean, std) if mean and std and len(mean) == channels else None
+
+
+def _renormalise(network: nn.Module, given: Normalisation, wanted: Normalisation) -> None:
+    """Images normalised by ``given`` are what the network gets, and ``wanted`` is what it was made for."""
+    mean, std = (torch.tensor(part, dtype=torch.float64) for part in given)
+    own_mean, own_std = (torch.tensor(part, dtype=torch.float64) for part in wanted)
+    scale, shift = std / own_std, (mean - own_mean) / own_std
+    if torch.equal(scale, torch.ones_like(scale)) and not shift.any():
+        return
+
+    def hook(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        images: Tensor = inputs[0]
+        return (images * scale.to(images)[:, None, None] + shift.to(images)[:, None, None], *inputs[1:])
+
+    network.register_forward_pre_hook(hook)
+
+
+def freeze(network: nn.Module, patterns: str) -> int:
+    """Fix the parameters whose names match one of the comma-separated patterns; gives how many."""
+    frozen = 0
+    names = [name for name, _ in network.named_parameters()]
+    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
+        matching = [name for name in names if fnmatchcase(name, pattern)]
+        if not matching:
+            raise FirststepError(
+                f"`freeze` {pattern}: no parameter has such a name; the first are {', '.join(names[:4])}"
+            )
+        for name in matching:
+            network.get_parameter(name).requires_grad_(False)
+        frozen += len(matching)
+    if all(not parameter.requires_grad for parameter in network.parameters()):
+        raise FirststepError(f"`freeze={patterns}` leaves nothing to learn")
+    return frozen

@@ -1,0 +1,62 @@
+"""Code of the user's own, named as ``package.module:NAME``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from firststep.errors import FirststepError, reason
+
+
+def import_attribute(where: str) -> Any:
+    """``package.module:NAME``; the working folder is searched first."""
+    module_name, _, attribute = where.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        with code_of_the_user(f"cannot import {where!r}"):
+            return getattr(importlib.import_module(module_name), attribute)
+    finally:
+        sys.path.pop(0)
+
+
+def make_network(where: str, options: Mapping[str, Any]) -> nn.Module:
+    """An ``nn.Module``, or what a function returns that takes some of ``options`` by name, or none."""
+    found = import_attribute(where)
+    if isinstance(found, nn.Module):
+        return found
+    with code_of_the_user(f"{where}() failed"):
+        made = found(**_accepted(found, options))
+    if not isinstance(made, nn.Module):
+        raise FirststepError(f"{where} gives a {type(made).__name__}, not an nn.Module")
+    return made
+
+
+def _accepted(function: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that the function has a parameter for."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C
+        return {}
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return dict(options)
+    names = {p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY}
+    return {name: value for name, value in options.items() if name in names}
+
+
+@contextmanager
+def code_of_the_user(what: str) -> Iterator[None]:
+    """Whatever it raises is the user's to mend, and said to be so; SystemExit too would end the command."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        text = str(error) if isinstance(error, ImportError) else reason(error)
+        raise FirststepError(f"{what}: {text}") from error
