@@ -24,6 +24,7 @@ from pathlib import Path
 import torch
 import tyro
 
+from firststep.data import Preprocessing
 from firststep.distributed import Team, join, launched
 from firststep.training import TrainConfig, TrainingProgress, build_meta_learner, train
 from scaling_model import bytes_sent, model_markdown
@@ -79,7 +80,7 @@ def work(settings: Settings, result: Path) -> None:
 
 def time_exchange(config: TrainConfig, team: Team) -> tuple[float, int]:
     """Seconds of a meta-update's exchange alone, overlapped by nothing, and bytes of the parameters."""
-    meta = build_meta_learner(config, image_size=config.image_size or 32, channels=1)
+    meta = build_meta_learner(config, Preprocessing(image_size=config.image_size or 32, channels=1))
     gradients = {name: torch.ones_like(value) for name, value in meta.named_parameters()}
     times = []
     for _ in range(20):

@@ -26,7 +26,7 @@ def _import(name: str) -> Any:
             pytest.skip(f"{name} is not installed ({error})")
 
 
-def _timm() -> Any:
+def import_timm() -> Any:
     # torchvision's wheel is built for CUDA: with torch for CPU its compiled operations are not there, and
     # registering shapes for them fails unless somebody has declared them.
     with contextlib.suppress(RuntimeError):  # it is the right build
@@ -41,26 +41,26 @@ _kept: list[torch.library.Library] = []
 
 
 def _resnet() -> nn.Module:
-    resnet = _timm().models.resnet
+    resnet = import_timm().models.resnet
     return resnet.ResNet(
         resnet.BasicBlock, [1, 1, 1, 1], num_classes=WAYS, in_chans=1, channels=(4, 4, 6, 6), stem_width=4
     )
 
 
 def _convnext() -> nn.Module:
-    return _timm().models.convnext.ConvNeXt(
+    return import_timm().models.convnext.ConvNeXt(
         in_chans=1, num_classes=WAYS, depths=(1, 1, 1, 1), dims=(4, 4, 6, 6)
     )
 
 
 def _vit() -> nn.Module:
-    return _timm().models.vision_transformer.VisionTransformer(
+    return import_timm().models.vision_transformer.VisionTransformer(
         img_size=8, patch_size=4, in_chans=1, num_classes=WAYS, embed_dim=8, depth=2, num_heads=2
     )
 
 
 def _mobilenet() -> nn.Module:
-    return _timm().create_model("mobilenetv3_small_050", num_classes=WAYS, in_chans=1)
+    return import_timm().create_model("mobilenetv3_small_050", num_classes=WAYS, in_chans=1)
 
 
 def _config(name: str, **options: Any) -> Any:
@@ -99,3 +99,7 @@ def of_third_party(name: str) -> tuple[nn.Module, Task]:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         return build().double(), task_of(batch)
+
+
+def import_transformers() -> Any:
+    return _import("transformers")

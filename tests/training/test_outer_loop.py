@@ -47,7 +47,7 @@ OUTER = replace(
 def by_hand(config: TrainConfig) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """The same training in a plain PyTorch loop: the weights, and their average."""
     data = open_data(config)
-    meta = build_meta_learner(config, image_size=data.image_size, channels=data.channels)
+    meta = build_meta_learner(config, data.preprocessing)
     episodes = training_episodes(config, data)
     assert config.clip_norm is not None
     assert config.ema is not None

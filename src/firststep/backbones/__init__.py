@@ -1,9 +1,11 @@
 """Networks for few-shot classification: ordinary modules with ``features`` and a linear ``classifier``."""
 
 from firststep.backbones.conv import Conv
+from firststep.backbones.external import build_external, check_spec, freeze, native_image_size
 from firststep.backbones.norm import BatchStatisticsNorm
 from firststep.backbones.registry import BACKBONES, Backbone, build_backbone
 from firststep.backbones.resnet import ResNet
+from firststep.backbones.user_network import code_of_the_user, make_network
 from firststep.backbones.warp import WarpedConv, warp
 
 __all__ = [
@@ -14,5 +16,11 @@ __all__ = [
     "ResNet",
     "WarpedConv",
     "build_backbone",
+    "build_external",
+    "check_spec",
+    "code_of_the_user",
+    "freeze",
+    "make_network",
+    "native_image_size",
     "warp",
 ]

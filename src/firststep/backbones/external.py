@@ -39,14 +39,13 @@ def native_image_size(network: str) -> int | None:
     check_spec(network)
     if network.startswith(TIMM):
         name = network.removeprefix(TIMM)
-        with extra("timm", f"`network={network}`"):
-            import timm
+        timm = _import_timm(network)
         with code_of_the_user(f"timm has no {name}"):
             facts = timm.get_pretrained_cfg(name)
         return None if facts is None else int(facts.input_size[-1])
     if network.startswith(HUGGING_FACE):
         name = network.removeprefix(HUGGING_FACE)
-        with extra("transformers", f"`network={network}`"):
+        with code_of_the_user("cannot import transformers"), extra("transformers", f"`network={network}`"):
             from transformers import AutoConfig
         with code_of_the_user(f"transformers cannot read {name}"):
             size = getattr(AutoConfig.from_pretrained(name), "image_size", None)
@@ -117,8 +116,7 @@ Normalisation = tuple[Sequence[float], Sequence[float]]
 def _timm(
     name: str, ways: int, image_size: int | None, channels: int, pretrained: str | None
 ) -> tuple[nn.Module, Normalisation | None]:
-    with extra("timm", f"`network={TIMM}{name}`"):
-        import timm
+    timm = _import_timm(TIMM + name)
     options: dict[str, Any] = {
         "num_classes": ways,
         "in_chans": channels,
@@ -136,6 +134,13 @@ def _timm(
     return model, (facts["mean"], facts["std"]) if channels == len(facts["mean"]) else None
 
 
+def _import_timm(network: str) -> Any:
+    with code_of_the_user("cannot import timm"), extra("timm", f"`network={network}`"):
+        import timm
+        import timm.data
+    return timm
+
+
 def _takes_image_size(timm: Any, name: str) -> bool:
     """Whether the model is built for one size of image, as transformers are."""
     pretrained_cfg = timm.get_pretrained_cfg(name)
@@ -145,7 +150,8 @@ def _takes_image_size(timm: Any, name: str) -> bool:
 def _hugging_face(
     name: str, ways: int, image_size: int | None, channels: int, pretrained: str | None
 ) -> tuple[nn.Module, Normalisation | None]:
-    with extra("transformers", f"`network={HUGGING_FACE}{name}`"):
+    needed_by = f"`network={HUGGING_FACE}{name}`"
+    with code_of_the_user("cannot import transformers"), extra("transformers", needed_by):
         from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageClassification
     if pretrained not in (None, OWN_WEIGHTS):
         raise FirststepError(

@@ -55,7 +55,7 @@ def code_of_the_user(what: str) -> Iterator[None]:
     """Whatever it raises is the user's to mend, and said to be so; SystemExit too would end the command."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, FirststepError):
         raise
     except BaseException as error:
         text = str(error) if isinstance(error, ImportError) else reason(error)

@@ -75,7 +75,7 @@ def default_folder(config: TrainConfig) -> Path:
     term = config.conditioning if config.term is None else f"{config.conditioning}-{config.subset}"
     shape = f"{config.ways}way-{config.shots}shot"
     method = config.method if config.head == "per-class" else f"{config.method}-{config.head}-head"
-    return Path("runs") / f"{config.data}-{config.backbone}-{method}-{term}-{shape}-seed{config.seed}"
+    return Path("runs") / f"{config.data}-{config.architecture}-{method}-{term}-{shape}-seed{config.seed}"
 
 
 def _resume(

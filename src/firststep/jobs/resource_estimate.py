@@ -38,6 +38,7 @@ QUERY_VALUES = 3.5  # × A: saved by the query loss, with the temporaries of its
 STEP_VALUES = 2.5  # × A: saved by a step of second order
 PULL_BACK_VALUES = 6.5  # × A: the temporaries of its pull-back
 JACOBIAN = {"all": 1 << 30, "body": 1 << 30, "emb": 256 << 20, "ebn": 256 << 20, "cls": 0}
+UNKNOWN_NETWORK = 4 << 30  # a network from elsewhere, whose layers are not known here: a bound
 COPIES = 10  # of the parameters, besides those of the trajectory: gradients, moments, cotangents, sums
 
 
@@ -83,6 +84,8 @@ def saved_steps(config: TrainConfig, step_bytes: float) -> int:
 def _memory(config: TrainConfig) -> int:
     facts = get_dataset_info(config.data)
     size, channels = config.image_size or facts.image_size, facts.channels
+    if config.network is not None:
+        return UNKNOWN_NETWORK
     network = build_backbone(
         config.backbone, ways=config.ways, image_size=size, channels=channels, filters=config.filters
     )

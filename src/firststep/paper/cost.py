@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from firststep.data import get_dataset_info
+from firststep.data import Preprocessing, get_dataset_info
 from firststep.evaluation import measure_task
 from firststep.jobs import Job
 from firststep.task import Task
@@ -68,7 +68,9 @@ def measure(config: TrainConfig) -> Cost:
     """In this process, whose peak memory then counts."""
     info = get_dataset_info(config.data)
     size = config.image_size or info.image_size
-    meta = build_meta_learner(replace(config, compile=False), image_size=size, channels=info.channels)
+    meta = build_meta_learner(
+        replace(config, compile=False), Preprocessing(image_size=size, channels=info.channels)
+    )
     task = _task(config, size, info.channels).to(meta.device)
     weights = method_of(config).query_weights(0, 1, config.steps)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 import torch
+from torch import nn
 
-from firststep.backbones import build_backbone
-from firststep.data import Augmentation, Dataset, Episodes, ProgressCallback, open_dataset
+from firststep.backbones import build_backbone, build_external, code_of_the_user, freeze, native_image_size
+from firststep.data import Augmentation, Dataset, Episodes, Preprocessing, ProgressCallback, open_dataset
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.methods import Method, build_method
@@ -52,6 +53,8 @@ class DataSettings(Protocol):
     @property
     def image_size(self) -> int | None: ...
     @property
+    def network(self) -> str | None: ...
+    @property
     def rotations(self) -> bool: ...
     @property
     def skip_broken(self) -> bool: ...
@@ -63,10 +66,13 @@ class DataSettings(Protocol):
 
 def open_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
     """The dataset of a configuration; its cache is built if there is none."""
+    size = config.image_size
+    if size is None and config.network is not None:
+        size = native_image_size(config.network)
     return open_dataset(
         config.data,
         config.data_path,
-        image_size=config.image_size,
+        image_size=size,
         rotations=config.rotations,
         skip_broken=config.skip_broken,
         partial=config.partial,
@@ -80,11 +86,19 @@ def method_of(config: TrainConfig) -> Method:
 
 
 def build_meta_learner(
-    config: TrainConfig, *, image_size: int, channels: int, device: torch.device | None = None
+    config: TrainConfig,
+    preprocessing: Preprocessing,
+    *,
+    device: torch.device | None = None,
+    weights_follow: bool = False,
 ) -> MetaLearner:
     """The untrained meta-learner of a configuration for images of this form.
 
-    ``device``: the one that this process uses, where the configuration names only its kind.
+    Args:
+        config: what to build.
+        preprocessing: of the images.
+        device: the one that this process uses, where the configuration names only its kind.
+        weights_follow: a checkpoint is loaded next, so that pretrained weights are not.
     """
     device = device or choose_device(config.device)
     if config.threads:
@@ -92,14 +106,9 @@ def build_meta_learner(
     generator = torch.Generator().manual_seed(config.seed)
     try:
         method = method_of(config)
-        network = build_backbone(
-            config.backbone,
-            ways=config.ways,
-            image_size=image_size,
-            channels=channels,
-            filters=config.filters,
-            generator=generator,
-        )
+        network = _network(config, preprocessing, generator, weights_follow)
+        if config.freeze is not None:
+            freeze(network, config.freeze)
         return MetaLearner(
             method.prepare(network, generator).to(device),
             method.rule,
@@ -115,6 +124,35 @@ def build_meta_learner(
         )
     except ValueError as error:
         raise FirststepError(str(error)) from None
+
+
+def _network(
+    config: TrainConfig, preprocessing: Preprocessing, generator: torch.Generator, weights_follow: bool
+) -> nn.Module:
+    if config.network is None:
+        return build_backbone(
+            config.backbone,
+            ways=config.ways,
+            image_size=preprocessing.image_size,
+            channels=preprocessing.channels,
+            filters=config.filters,
+            generator=generator,
+        )
+    network = build_external(
+        config.network,
+        ways=config.ways,
+        image_size=preprocessing.image_size,
+        channels=preprocessing.channels,
+        seed=config.seed,
+        pretrained=config.pretrained,
+        mean=preprocessing.mean,
+        std=preprocessing.std,
+        load_weights=not weights_follow,
+    )
+    images = torch.zeros(2, preprocessing.channels, preprocessing.image_size, preprocessing.image_size)
+    with torch.no_grad(), code_of_the_user(f"{config.network} failed on images of {list(images.shape)}"):
+        network(images)
+    return network
 
 
 def training_episodes(config: TrainConfig, data: Dataset) -> Episodes:

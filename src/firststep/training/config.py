@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import re
 import types
 import typing
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firststep.backbones import BACKBONES
+from firststep.backbones import BACKBONES, check_spec
 from firststep.data import DATASETS
 from firststep.errors import FirststepError
 from firststep.metagradient import CONDITIONING_LOSSES, ENGINES, Conditioning
@@ -26,7 +27,7 @@ MOST_THREADS = 1024
 """Far more crash PyTorch's pool of threads."""
 ADDED_LATER = (
     *("head", "init", "optimizer", "weight_decay", "schedule", "warmup", "clip_norm", "ema"),
-    *("select_step", "patience"),
+    *("select_step", "patience", "network", "pretrained", "freeze"),
 )
 """Fields that runs of earlier versions do not have."""
 OPTIMIZERS = ("adam", "adamw")
@@ -81,6 +82,13 @@ class TrainConfig:
     """Network: conv4, conv6, resnet10, resnet18 or a registered one."""
     filters: int | None = None
     """Channels of each block of conv4 and conv6; 64 if left out."""
+    network: str | None = None
+    """Instead of `backbone`, a network from elsewhere that ends in a linear layer: package.module:NAME (a
+    module, or a function that may take ways, image_size and channels), timm:NAME or hf:NAME."""
+    pretrained: str | None = None
+    """Weights for timm:NAME (default, or a file) or hf:NAME (default): with their own normalisation."""
+    freeze: str | None = None
+    """Parameters of the network that neither loop changes: names with wildcards, with commas between."""
     method: str = "maml"
     """Update rule of the inner loop; `firststep parameters` lists them."""
     head: str = "per-class"
@@ -178,6 +186,12 @@ class TrainConfig:
             if value is not None and not least_allowed <= value < math.inf:
                 raise FirststepError(f"`{option}` must be a positive number, not {value}")
         self._check_outer_loop()
+        if self.network is not None:
+            check_spec(self.network)
+            if self.filters is not None:
+                raise FirststepError(f"`filters` goes with `backbone`, not with `network={self.network}`")
+        elif self.pretrained is not None:
+            raise FirststepError("`pretrained` goes with `network` timm:NAME or hf:NAME; `init` takes others")
         if self.compile and self.engine != "stepwise":
             raise FirststepError("`compile` works with `engine=stepwise` only")
 
@@ -212,6 +226,11 @@ class TrainConfig:
         if self.updates is not None:
             return self.updates
         return 60_000 if self.shots == 1 else 40_000
+
+    @property
+    def architecture(self) -> str:
+        """The network's name, fit for the name of a folder."""
+        return self.backbone if self.network is None else re.sub(r"[^\w.]+", "-", self.network).strip("-")
 
     @property
     def selected_step(self) -> int:

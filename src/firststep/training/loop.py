@@ -104,7 +104,10 @@ def train(
     device = ranks.device(lambda: choose_device(chosen.device))
     meta = ranks.on_all_ranks(
         lambda: build_meta_learner(
-            chosen, image_size=opened.image_size, channels=opened.channels, device=device
+            chosen,
+            opened.preprocessing,
+            device=device,
+            weights_follow=not is_new and run.checkpoint_path("last").is_file(),
         )
     )
     init_digest, own = ranks.on_all_ranks(lambda: load_init(run, chosen, is_new, meta))

@@ -90,6 +90,10 @@ class PretrainConfig:
         if not 0 <= self.weight_decay < math.inf:
             raise FirststepError(f"`weight_decay` must not be negative, but is {self.weight_decay}")
 
+    @property
+    def network(self) -> None:
+        """Only networks by name can be given as many outputs as there are classes."""
+
     def to_json(self) -> dict[str, Any]:
         values = dataclasses.asdict(self)
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}

@@ -105,9 +105,7 @@ def load_trained(
     run = open_run(where)
     config = run.config if device is None else replace(run.config, device=device)
     preprocessing = run.record.preprocessing
-    meta = build_meta_learner(
-        config, image_size=preprocessing.image_size, channels=preprocessing.channels, device=on
-    )
+    meta = build_meta_learner(config, preprocessing, device=on, weights_follow=True)
     path = run.checkpoint_path(which)
     if not path.is_file():
         raise FirststepError(
