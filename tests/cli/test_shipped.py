@@ -46,13 +46,15 @@ def test_the_built_in_model_reads_letters_it_never_saw(
 def test_the_twins_show_the_effect_on_the_same_episodes() -> None:
     """A few episodes suffice: after one step the conditioned twin is tens of points ahead."""
     first_step, condition = [], []
-    for name in ("builtin:glyphs-maml", "builtin:glyphs"):
+    for name in ("builtin:glyphs-maml", "builtin:glyphs-conditioned", "builtin:glyphs"):
         trained = load_trained(name)
         result = trained.evaluate(data_for(trained), episodes=12, steps=(0, 1)).measurement
         first_step.append(result.mean()[1])
         condition.append(result.mean("condition_number")[0])
     assert first_step[1] > first_step[0] + 0.15
     assert condition[1] < condition[0] / 2
+    assert first_step[2] > first_step[1] + 0.05  # and with a shared head further
+    assert condition[2] < condition[0] / 2
 
 
 @pytest.mark.slow

@@ -239,3 +239,13 @@ def test_figures_are_about_what_the_papers_captions_say(name: str, dataset: str,
         assert len(experiment.paper)
     stood_in = ExperimentSettings(Scale("laptop"), GLYPHS).substitution(experiment)
     assert f"Run on glyphs in place of {dataset}" in stood_in
+
+
+def test_the_outer_loop_and_initial_weights_reach_the_runs_and_paths_stay_private() -> None:
+    changes = Changes(init="/home/me/pretrained", schedule="cosine", warmup=1, ema=0.9, clip_norm=2.0)
+    scale = Scale("smoke", changes)
+    config = scale.config(protocol("cub", "conv4", conditioned=True))
+    assert (config.init, config.schedule, config.warmup) == ("/home/me/pretrained", "cosine", 1)
+    assert (config.ema, config.clip_norm, config.optimizer) == (0.9, 2.0, "adam")
+    assert "--init PATH" in " ".join(scale.flags())
+    assert "/home" not in scale.describe() + scale.words + " ".join(scale.flags())

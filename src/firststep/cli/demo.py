@@ -22,8 +22,9 @@ from firststep.training import Interrupted, Run, TrainConfig, open_data, open_ru
 from firststep.utils import available_cores, check_folder_writable
 
 LAST_FILE = Path("shipped") / "comparison.html"
-FILES = {"maml", "conditioned", "shipped", *(f"comparison.{kind}" for kind in ("csv", "md", "png", "html"))}
-TWINS = ("builtin:glyphs-maml", "builtin:glyphs")
+MODELS = ("maml", "conditioned", "shared")
+FILES = {*MODELS, "shipped", *(f"comparison.{kind}" for kind in ("csv", "md", "png", "html"))}
+SHIPPED = ("builtin:glyphs-maml", "builtin:glyphs-conditioned", "builtin:glyphs")
 
 
 def demo(
@@ -32,9 +33,11 @@ def demo(
     updates: int | None = None,
     episodes: int = 100,
 ) -> None:
-    """Meta-train MAML with and without conditioning side by side on glyphs, test both, show the difference.
+    """Meta-train on glyphs side by side, test, show the difference: MAML, with the conditioning loss (the
+    paper's pair), and with the loss and a shared head (all classes start alike).
 
-    Then test the two models that come with firststep, which the recipe `glyphs` trained for longer.
+    Then test the three models that come with firststep, trained for longer by the recipes `glyphs-paper` and
+    `glyphs`.
 
     Args:
         out: Folder for the runs, tables and images; demo, demo-2, ... if left out. A demo of the same
@@ -42,7 +45,7 @@ def demo(
         updates: Meta-updates of each run; the recipe's if left out.
         episodes: Test episodes.
     """
-    config = replace(recipe("demo"), threads=max(1, available_cores() // 2))  # two runs side by side
+    config = replace(recipe("demo"), threads=max(1, available_cores() // 2))  # two at a time
     if updates is not None:
         config = replace(config, updates=updates)
     if out is None:
@@ -60,21 +63,21 @@ def demo(
     with progress_bar() as progress:
         open_data(config, progress)
     screen.print(
-        f"Meta-training twice on glyphs for {config.total_updates} updates, with and without conditioning; "
-        "all else is the same."
+        f"Meta-training three models on glyphs for {config.total_updates} updates: MAML, with conditioning, "
+        "and with conditioning and a shared head; all else is the same."
     )
-    runs = train_pair(config, out)
+    runs = train_models(config, out)
     steps = range(config.steps + 1)
     trained = [evaluate_run(str(run.folder), steps=steps, episodes=episodes)[0] for run in runs]
     write_comparison(trained, runs, out)
     shipped = [
         evaluate_run(name, steps=steps, episodes=episodes, out=out / "shipped" / open_run(name).name)[0]
-        for name in TWINS
+        for name in SHIPPED
     ]
-    write_comparison(shipped, [open_run(name) for name in TWINS], out / "shipped")
+    write_comparison(shipped, [open_run(name) for name in SHIPPED], out / "shipped")
     screen.print(f"\nJust trained, {config.total_updates} updates", style="bold")
     print_wide(steps_table(trained))
-    screen.print(f"Shipped with firststep, {open_run(TWINS[0]).config.total_updates} updates", style="bold")
+    screen.print(f"Shipped with firststep, {open_run(SHIPPED[0]).config.total_updates} updates", style="bold")
     print_wide(steps_table(shipped))
     for line in meaning(trained, shipped):
         screen.print(line)
@@ -83,10 +86,10 @@ def demo(
 
 
 def jobs_of(config: TrainConfig, out: Path) -> list[Job]:
-    """The pair of trainings."""
+    """The trainings: the paper's pair, and ours."""
+    configs = (replace(config, conditioning="none"), config, replace(config, head="shared"))
     return [
-        Job(name="maml", config=replace(config, conditioning="none"), folder=out / "maml"),
-        Job(name="conditioned", config=config, folder=out / "conditioned"),
+        Job(name=name, config=each, folder=out / name) for name, each in zip(MODELS, configs, strict=True)
     ]
 
 
@@ -104,8 +107,8 @@ def is_cut_demo(out: Path, config: TrainConfig) -> bool:
     return True
 
 
-def train_pair(config: TrainConfig, out: Path) -> list[Run]:
-    """Train with and without conditioning at the same time, in a process each."""
+def train_models(config: TrainConfig, out: Path) -> list[Run]:
+    """Train them in a process each, as many at the same time as the machine has room for."""
     jobs = jobs_of(config, out)
     with training_view([job.name for job in jobs], config.meta_batch) as show:
 
@@ -125,18 +128,21 @@ def train_pair(config: TrainConfig, out: Path) -> list[Run]:
 
 
 def meaning(trained: list[Evaluation], shipped: list[Evaluation]) -> list[str]:
-    """What the tables show, in a line for each pair."""
+    """What the tables show, in a line for each model that is compared with MAML."""
     lines = []
-    for name, pair in (("Just trained", trained), ("Shipped", shipped)):
-        differences = {d.step: d for d in paired_differences(*pair)}
-        last = max(differences)
-        kappas = [evaluation.measurement.mean("condition_number")[0] for evaluation in pair]
-        ranks = [evaluation.measurement.mean("rank")[0] for evaluation in pair]
-        first, final = differences[1], differences[last]
-        lines.append(
-            f"{name}: conditioning changes the accuracy after one step by {first.difference:+.1f} "
-            f"±{first.ci95:.1f} points and after {last} steps by {final.difference:+.1f} ±{final.ci95:.1f}; "
-            f"the condition number goes from {kappas[0]:.0f} to {kappas[1]:.0f} "
-            f"(rank {ranks[0]:.3g} and {ranks[1]:.3g})."
-        )
+    for name, (maml, *others) in (("Just trained", trained), ("Shipped", shipped)):
+        for change, other in zip(("conditioning", "with a shared head as well, it"), others, strict=True):
+            differences = {d.step: d for d in paired_differences(maml, other)}
+            last = max(differences)
+            first, final = differences[1], differences[last]
+            kappas, ranks = (
+                [evaluation.measurement.mean(metric)[0] for evaluation in (maml, other)]
+                for metric in ("condition_number", "rank")
+            )
+            lines.append(
+                f"{name}: {change} changes the accuracy after one step by {first.difference:+.1f} "
+                f"±{first.ci95:.1f} points and after {last} steps by {final.difference:+.1f} "
+                f"±{final.ci95:.1f}; the condition number goes from {kappas[0]:.0f} to {kappas[1]:.0f} "
+                f"(rank {ranks[0]:.3g} and {ranks[1]:.3g})."
+            )
     return lines

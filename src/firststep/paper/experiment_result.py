@@ -19,7 +19,7 @@ from firststep.training import Run, RunRecord, training_time
 from firststep.utils.table import Table
 
 NOTHING = "nothing has been run yet"
-PRIVATE = ("data_path", "cache")
+PRIVATE = ("data_path", "cache", "init")
 """Settings that name folders of somebody's machine."""
 
 
@@ -91,6 +91,7 @@ def _facts(
         **_seeds(settings.seeds, records),
         "test": _distinct(map(_test, evaluations)),
         "code": _distinct(map(_code, records)),
+        **_initial_weights(records),
         "torch": _distinct(r.torch for r in records),
         "hardware": _distinct(r.machine for r in records),
         "training time": _times(list(runs.values())),
@@ -105,6 +106,11 @@ def _seeds(asked: Sequence[int], records: Sequence[RunRecord]) -> dict[str, str]
         return {"training seeds": f"{len(asked)} seeds: {listed}; intervals over trainings (Student t)"}
     one = "(one training for each row: intervals are over test episodes, not over trainings)"
     return {"training seed": f"{_distinct(r.config.seed for r in records)} {one}"}
+
+
+def _initial_weights(records: Sequence[RunRecord]) -> dict[str, str]:
+    digests = [record.init_digest for record in records if record.init_digest is not None]
+    return {"initial weights": f"digest {_distinct(digests)}"} if digests else {}
 
 
 def _distinct(values: Iterable[Any]) -> str:

@@ -31,6 +31,20 @@ class Changes:
     """Query images of each class; the paper has 16."""
     head: str | None = None
     """How the classifier starts: per-class as in the paper, shared or zero."""
+    init: str | None = None
+    """Weights that every run starts from: a folder of `firststep pretrain`; the paper has none."""
+    optimizer: str | None = None
+    """adam as in the paper, or adamw."""
+    weight_decay: float | None = None
+    """Of adamw."""
+    schedule: str | None = None
+    """Of the outer rate: constant as in the paper, or cosine."""
+    warmup: int | None = None
+    """Meta-updates over which the outer rate first rises; the paper has none."""
+    clip_norm: float | None = None
+    """Largest norm of the outer gradient; the paper has no bound."""
+    ema: float | None = None
+    """Decay of a moving average of the weights, validated beside them; the paper has none."""
     augment: bool = False
     """Random crops, flips and colour jitter on training episodes."""
     gamma: float | None = None
@@ -204,6 +218,8 @@ def _words(name: str, value: Any) -> list[str]:
     """A change's value as the command line takes it; a flag, which is off by default, has none."""
     if getattr(UNCHANGED, name) is False:
         return []
+    if name == "init":
+        return ["PATH"]  # nobody's own folders
     return [str(each) for each in (value if isinstance(value, tuple) else (value,))]
 
 
