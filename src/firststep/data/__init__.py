@@ -19,6 +19,7 @@ with extra("cli", "firststep.data"):
     from firststep.data.download import download_files
     from firststep.data.draws import Draws
     from firststep.data.episodes import Episode, EpisodeRows, Episodes
+    from firststep.data.layouts.csv_list import read_columns
     from firststep.data.layouts.layout import IMAGE_ENDINGS, Layout
     from firststep.data.official_splits import OfficialSplits
     from firststep.data.opening import DatasetMismatchError, open_dataset
@@ -55,6 +56,7 @@ __all__ = [
     "get_dataset_info",
     "load_image",
     "open_dataset",
+    "read_columns",
     "register_dataset",
     "require_png",
     "require_regular",
