@@ -7,7 +7,7 @@ from firststep.utils.extras import extra
 
 if TYPE_CHECKING:
     from firststep.evaluation.comparison_page import PAGE_STYLE, html_report
-    from firststep.evaluation.confusion_figure import confusion_figure
+    from firststep.evaluation.confusion_plot import confusion_figure
     from firststep.evaluation.figures import comparison_figure, spectrum_figure
 
 with extra("cli", "firststep.evaluation"):
@@ -117,7 +117,7 @@ __all__ = [
 _WITH_FIGURES = {
     "PAGE_STYLE": "comparison_page",
     "comparison_figure": "figures",
-    "confusion_figure": "confusion_figure",
+    "confusion_figure": "confusion_plot",
     "html_report": "comparison_page",
     "spectrum_figure": "figures",
 }

@@ -2,8 +2,8 @@
 
 Batch norm normalises by the batch it sees, so it matters what else is in the batch. Here that is the support
 set: its statistics are fixed after adaptation, and a query's answer depends on the support set and on itself
-alone. ``transductive=True`` is the papers' protocol instead: all query images form one batch, and each changes
-the others' answers a little.
+alone. ``transductive=True`` is the papers' protocol instead: all query images form one batch, and each
+changes the others' answers a little.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from firststep.evaluation.probes import Predict
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params
 
-_AT_ONCE = 64  # images classified in one batch
-
 
 @dataclass(frozen=True)
 class AdaptedModel:
@@ -57,8 +55,9 @@ class AdaptedModel:
         if transductive:
             logits = self.meta.functional(self.params, queries).logits
         else:
-            parts = [logits_of(self.network, part) for part in queries.split(_AT_ONCE)]
-            logits = torch.cat(parts) / (self.temperature or 1.0)
+            # One by one: the last digits depend on the size of a batch.
+            logits = torch.cat([logits_of(self.network, query[None]) for query in queries])
+            logits = logits / (self.temperature or 1.0)
         if not bool(logits.isfinite().all()):
             raise FirststepError(f"the outputs are not finite after {self.choice.steps} steps")
         return logits.softmax(-1)
@@ -101,7 +100,7 @@ def adapt_to_images(
     validation = None
     if has_choice or validate:
         validation = cross_validate(learner, support, steps=steps, progress=progress)
-    chosen = classifier
+    chosen: str = classifier
     if classifier == "auto":
         chosen = validation.best if validation is not None else STEPS
     if chosen != STEPS:

@@ -3,8 +3,8 @@
 A temperature T divides all log-probabilities, which changes how sure a classifier is but never what it
 answers. It is the one with the lowest log-loss on samples that the classifier was not fitted to (Guo et al.,
 "On calibration of modern neural networks", ICML 2017). Where all of those are classified right, the log-loss
-alone would take T to 0, absolute certainty from twenty images: so one more sample that could be of any class is
-counted with them, in the spirit of Platt's targets for logistic calibration.
+alone would take T to 0, absolute certainty from twenty images: so one more sample that could be of any class
+is counted with them, in the spirit of Platt's targets for logistic calibration.
 """
 
 from __future__ import annotations

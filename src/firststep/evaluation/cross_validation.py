@@ -1,8 +1,9 @@
 """What classifiers of a support set say of samples that they were not fitted to.
 
 The support set is cut into folds; each is classified by what was fitted to the others, exactly as a query
-would be: adapted parameters, probes and batch statistics all come from the other folds alone. Every sample is held
-out once. All classifiers see the same folds, so that they can be compared and the number of inner steps chosen.
+would be: adapted parameters, probes and batch statistics all come from the other folds alone. Every sample is
+held out once. All classifiers see the same folds, so that they can be compared, and the number of inner steps
+be chosen.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _give_rows(network: nn.Module, meta: MetaLearner, classes: int) -> None:
         set_rows(linear, classes)
 
 
-def _norms(network: nn.Module) -> dict[str, nn.Module]:
+def _norms(network: nn.Module) -> dict[str, BatchStatisticsNorm | _BatchNorm]:
     """Those that normalise by the batch."""
     return {
         path: norm

@@ -137,7 +137,8 @@ def _in_class_folders(folders: Sequence[Path]) -> ImageFiles:
 
 def _listed(path: Path) -> ImageFiles:
     """The file names images relative to itself."""
-    files, labels = [], []
+    files: list[Path] = []
+    labels: list[str] = []
     for image, label in read_columns(path, "image", "label"):
         if not image.strip() or not label.strip():
             what = "label" if image.strip() else "name"
