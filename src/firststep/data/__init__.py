@@ -4,6 +4,7 @@ from firststep.utils.extras import extra
 
 with extra("cli", "firststep.data"):
     from firststep.data import shipped_datasets as _shipped_datasets  # noqa: F401 registers them
+    from firststep.data.arrays import from_arrays
     from firststep.data.augmentation import Augmentation
     from firststep.data.cache import ProgressCallback, user_cache
     from firststep.data.contact_sheet import require_png, write_class_sheet, write_episode_sheet
@@ -53,6 +54,7 @@ __all__ = [
     "decode",
     "download_files",
     "entries",
+    "from_arrays",
     "get_dataset_info",
     "load_image",
     "open_dataset",

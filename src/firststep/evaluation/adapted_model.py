@@ -145,9 +145,9 @@ def probe_layer(predict: Predict, features: Tensor) -> UnitLinear:
         columns.append((ahead - behind) / 2)
         biases.append((ahead + behind) / 2)
     weight, bias = torch.cat(columns).T, torch.cat(biases).mean(0)
-    layer = UnitLinear(size, len(bias))
+    layer = UnitLinear(size, len(bias), dtype=features.dtype, device=features.device)
     layer.load_state_dict({"weight": weight, "bias": bias})
-    return layer.to(features).requires_grad_(False)
+    return layer.requires_grad_(False)
 
 
 def _centred_logits(probabilities: Tensor) -> Tensor:
