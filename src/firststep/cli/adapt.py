@@ -6,13 +6,14 @@ import warnings
 from pathlib import Path
 from typing import Annotated, Literal
 
+import torch
 import tyro
 
 from firststep.cli.adaptation_report import report
 from firststep.cli.predictions import Predictions
 from firststep.cli.progress import progress_bar
 from firststep.cli.terminal import console, print_wide
-from firststep.deployment import export_model, make_deployable, require_exporter, save_adapted
+from firststep.deployment import deployed, export_model, make_deployable, require_exporter, save_adapted
 from firststep.errors import FirststepError
 from firststep.evaluation import (
     STEPS,
@@ -20,7 +21,6 @@ from firststep.evaluation import (
     adapt_to_images,
     class_numbers,
     confusion_figure,
-    load_images,
     load_pixels,
     load_support,
     query_files,
@@ -88,9 +88,7 @@ def adapt(
     trained = load_trained(run, which=which, device=device)
     with progress_bar() as progress:
         asked = query_files(query) if query is not None else None
-        images = None
-        if asked is not None:
-            images = load_images(asked.files, trained.preprocessing, trained.meta.device, progress)
+        pixels = None if asked is None else load_pixels(asked.files, trained.preprocessing, progress)
         examples = load_support(support, trained.meta, trained.preprocessing, progress)
         expected = None
         if query is not None and asked is not None and asked.labels is not None:
@@ -104,11 +102,16 @@ def adapt(
             rate_multiplier=rate_multiplier,
             progress=progress,
         )
-        answers = None if images is None else adapted.probabilities(images, transductive).tolist()
         described = trained.describe()
         module, card = make_deployable(
             adapted, trained.preprocessing, run=described["run"], config=described["config"]
         )
+        answers = None
+        if pixels is not None and transductive:
+            images = torch.from_numpy(trained.preprocessing.normalise(pixels)).to(trained.meta.device)
+            answers = adapted.probabilities(images, transductive).tolist()
+        elif pixels is not None:
+            answers = deployed(module, card).probabilities(pixels, progress).tolist()
         weights = save_adapted(out, module, card)
         few = load_pixels(support_files(support).files[:CHECKED_IMAGES], trained.preprocessing)
         for path in export:

@@ -10,6 +10,7 @@ import tyro
 from firststep.cli.predictions import Predictions
 from firststep.cli.progress import progress_bar
 from firststep.deployment import load_deployed
+from firststep.errors import FirststepError
 from firststep.evaluation import load_pixels, query_files
 
 
@@ -32,12 +33,13 @@ def predict(
         format: Of the predictions on standard output.
         device: cpu, cuda, ...; exported programs run on the CPU.
     """
+    if not paths:
+        raise FirststepError("name the images or folders to classify after the model")
     files = [file for path in paths for file in query_files(path).files]
-    deployed = load_deployed(model, device=device)
+    loaded = load_deployed(model, device=device)
     answers: list[list[float]] = []
     with progress_bar() as progress:
-        for file in files:  # one by one: the last digits depend on the size of a batch
-            pixels = load_pixels([file], deployed.card.preprocessing)
-            answers += deployed.probabilities(pixels).tolist()
+        for file in files:
+            answers += loaded.probabilities(load_pixels([file], loaded.card.preprocessing)).tolist()
             progress("classifying", len(answers), len(files))
-    Predictions(deployed.card.classes, files, answers).show(format)
+    Predictions(loaded.card.classes, files, answers).show(format)

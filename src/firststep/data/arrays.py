@@ -15,7 +15,11 @@ from firststep.errors import FirststepError
 
 
 def from_arrays(
-    arrays: Any, labels: Sequence[Any], splits: Mapping[str, Sequence[Any]], *, name: str = "arrays"
+    arrays: Any,
+    labels: Sequence[Any] | np.ndarray,
+    splits: Mapping[str, Sequence[Any]],
+    *,
+    name: str = "arrays",
 ) -> Dataset:
     """A dataset of samples that are in memory, for :class:`Episodes`, ``train`` and ``evaluate``.
 
@@ -98,7 +102,7 @@ class _ArraySplit(Split):
             object.__setattr__(self, field, value)
 
     @property
-    def preprocessing(self) -> Preprocessing:  # type: ignore[override]
+    def preprocessing(self) -> Preprocessing:
         return _known(self.__dict__["_preprocessing"], self.dataset)
 
     def normalise(self, pixels: np.ndarray) -> np.ndarray:
@@ -113,7 +117,7 @@ class _ArrayDataset(Dataset):
             object.__setattr__(self, field, value)
 
     @property
-    def preprocessing(self) -> Preprocessing:  # type: ignore[override]
+    def preprocessing(self) -> Preprocessing:
         return _known(self.__dict__["_preprocessing"], self.name)
 
     @property

@@ -6,7 +6,7 @@ with extra("cli", "firststep.deployment"):
     from firststep.deployment.card import ModelCard
     from firststep.deployment.export import EXPORT_ENDINGS, export_model, require_exporter
     from firststep.deployment.image_classifier import ImageClassifier
-    from firststep.deployment.loading import DeployedModel, load_deployed
+    from firststep.deployment.loading import DeployedModel, deployed, load_deployed
     from firststep.deployment.saving import make_deployable, save_adapted
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "DeployedModel",
     "ImageClassifier",
     "ModelCard",
+    "deployed",
     "export_model",
     "load_deployed",
     "make_deployable",

@@ -28,12 +28,24 @@ _ADAPTED = "adapted.safetensors"
 class DeployedModel:
     card: ModelCard
     run: Callable[[np.ndarray], np.ndarray]
-    """uint8 [n, H, W, C] → probabilities [n, classes]"""
+    """A batch, uint8 [n, H, W, C] → probabilities [n, classes]"""
 
-    def probabilities(self, pixels: np.ndarray) -> np.ndarray:
-        """Of images as ``card.preprocessing`` makes them, uint8 [n, H, W, C]; [n, classes]."""
-        if not len(pixels):
-            return np.zeros((0, len(self.card.classes)), dtype=np.float32)
+    def probabilities(
+        self, pixels: np.ndarray, progress: Callable[[str, int, int], None] | None = None
+    ) -> np.ndarray:
+        """Of images as ``card.preprocessing`` makes them, uint8 [n, H, W, C]; [n, classes].
+
+        They are classified one by one, because the last digits depend on the size of a batch.
+        """
+        found = np.zeros((len(pixels), len(self.card.classes)), dtype=np.float32)
+        for number in range(len(pixels)):
+            found[number] = self.batch(pixels[number : number + 1])
+            if progress is not None:
+                progress("classifying", number + 1, len(pixels))
+        return found
+
+    def batch(self, pixels: np.ndarray) -> np.ndarray:
+        """The same in one batch."""
         found = self.run(np.ascontiguousarray(pixels))
         if found.shape != (len(pixels), len(self.card.classes)):
             raise FirststepError(
@@ -43,6 +55,11 @@ class DeployedModel:
         if not np.isfinite(found).all():
             raise FirststepError("the model's probabilities are not finite: it is damaged")
         return found
+
+
+def deployed(classifier: ImageClassifier, card: ModelCard) -> DeployedModel:
+    """A classifier in memory, to be asked as if it had been read from a file."""
+    return DeployedModel(card, _torch_runner(classifier.eval()))
 
 
 def load_deployed(
@@ -97,8 +114,8 @@ def _safetensors(path: Path, name: str, device: str) -> DeployedModel:
     )
     network = blank_network(meta, len(card.classes), unit_features=card.classifier != STEPS)
     _fill(network, weights, name)
-    classifier = ImageClassifier(network, card.preprocessing, card.temperature or 1.0).eval()
-    return DeployedModel(card, _torch_runner(classifier.to(device)))
+    classifier = ImageClassifier(network, card.preprocessing, card.temperature or 1.0)
+    return deployed(classifier.to(device), card)
 
 
 def _fill(network: nn.Module, weights: dict[str, torch.Tensor], name: str) -> None:

@@ -90,6 +90,8 @@ def replace_module(network: nn.Module, path: str, new: nn.Module) -> None:
 def check_independent(network: nn.Module, images: Tensor) -> None:
     """Refuse a network in which something else than batch norm mixes the images of a batch."""
     together, alone = logits_of(network, images)[:1], logits_of(network, images[:1])
+    if not bool(together.isfinite().all()):
+        raise FirststepError("the outputs are not finite: the weights are damaged, or the steps too long")
     if not torch.allclose(together, alone, rtol=_ROUNDING, atol=_ROUNDING * float(together.abs().max())):
         raise FirststepError(
             f"{type(network).__name__} answers one image otherwise than the same image in a batch, although "
