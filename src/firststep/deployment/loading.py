@@ -17,7 +17,7 @@ from firststep.deployment.card import KEY, ModelCard, read_card
 from firststep.deployment.image_classifier import ImageClassifier
 from firststep.errors import FirststepError
 from firststep.evaluation import STEPS, blank_network
-from firststep.training import TrainConfig, build_meta_learner
+from firststep.training import TrainConfig, build_meta_learner, choose_device
 from firststep.utils import read_bytes
 from firststep.utils.extras import extra
 
@@ -87,9 +87,10 @@ def load_deployed(
             f"{path} is not a model: expected a folder of `firststep adapt`, or a file that ends in "
             f"{', '.join(readers)}"
         )
-    if kind != ".safetensors" and device != "cpu":
+    on = choose_device(device)
+    if kind != ".safetensors" and on.type != "cpu":
         raise FirststepError(f"`device={device}`: {path} runs on the CPU; leave it out")
-    return readers[kind](path, name or str(path), device)
+    return readers[kind](path, name or str(path), on)
 
 
 def require_onnxruntime() -> None:
@@ -97,7 +98,7 @@ def require_onnxruntime() -> None:
         import onnxruntime  # noqa: F401
 
 
-def _safetensors(path: Path, name: str, device: str) -> DeployedModel:
+def _safetensors(path: Path, name: str, device: torch.device) -> DeployedModel:
     read_bytes(path)  # refuses what is no regular file
     try:
         with safe_open(path, framework="pt") as file:
@@ -132,7 +133,7 @@ def _fill(network: nn.Module, weights: dict[str, torch.Tensor], name: str) -> No
     network.load_state_dict(weights)
 
 
-def _pt2(path: Path, name: str, device: str) -> DeployedModel:
+def _pt2(path: Path, name: str, device: torch.device) -> DeployedModel:
     about = {KEY: ""}
     content = read_bytes(path)
     try:
@@ -144,7 +145,7 @@ def _pt2(path: Path, name: str, device: str) -> DeployedModel:
     return DeployedModel(read_card(about[KEY], name), _guarded(_torch_runner(module), name))
 
 
-def _onnx(path: Path, name: str, device: str) -> DeployedModel:
+def _onnx(path: Path, name: str, device: torch.device) -> DeployedModel:
     require_onnxruntime()
     import onnxruntime
 
