@@ -53,8 +53,8 @@ def main(updates: int = 150) -> dict[str, float]:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = SignalNetwork()
-    meta = fs.MetaLearner(network, fs.maml(rate=1.0), steps=3, conditioning=fs.Conditioning(), head="zero")
-    optimiser = torch.optim.Adam(meta.parameters(), 3e-3)
+    meta = fs.MetaLearner(network, fs.maml(rate=0.5), steps=3, conditioning=fs.Conditioning(), head="zero")
+    optimiser = torch.optim.Adam(meta.parameters(), 2e-3)
     tasks = Episodes(data.split("train"), ways=WAYS, shots=SHOTS, queries=QUERIES)
 
     def accuracy() -> float:
