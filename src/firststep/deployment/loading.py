@@ -46,7 +46,7 @@ class DeployedModel:
 
     def batch(self, pixels: np.ndarray) -> np.ndarray:
         """The same in one batch."""
-        found = self.run(np.ascontiguousarray(pixels))
+        found = self.run(np.array(pixels, order="C"))  # a copy: torch warns of arrays that are read-only
         if found.shape != (len(pixels), len(self.card.classes)):
             raise FirststepError(
                 f"the model gives outputs of the form {list(found.shape)}, not a probability for each of "
