@@ -10,7 +10,7 @@ from campaigns.fuzz.case import Case, Room
 from campaigns.fuzz.flag_values import HUGE, NUMBERS, PATHS, WORDS, Values
 from campaigns.stock import QUICK_TEST, TINY
 
-OUTPUTS = ("--out", "--plot", "--sheet", "--classes-sheet", "--cache")
+OUTPUTS = ("--out", "--plot", "--sheet", "--classes-sheet", "--cache", "--export")
 QUICK_PRETRAIN = (
     *("--epochs", "1", "--batch", "4", "--validation-episodes", "2"),
     *("--ways", "2", "--shots", "1", "--queries", "1", "--threads", "1"),
@@ -119,8 +119,24 @@ def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Value
             ],
             model
             | {"--steps": number, "--support": path, "--query": path, "--out": path, "--format": word}
-            | {"--rate-multiplier": rates},
+            | {"--rate-multiplier": rates, "--classifier": (*word, "auto", "ridge", "logistic")}
+            | {
+                "--export": (
+                    *path,
+                    "x",
+                    "x.bin",
+                    ".onnx",
+                    "x.safetensors",
+                    "X.SAFETENSORS",
+                    "no/x.safetensors",
+                )
+            },
             ("adapted",),
+        ),
+        "predict": (
+            [str(stock.folder / "adapted"), str(stock.folder / "query.png")],
+            {"--format": word, "--device": model["--device"]},
+            (),
         ),
         "diagnose": (
             [run, "--tasks", "1", "--shots", "2", "--subsets", "cls"],

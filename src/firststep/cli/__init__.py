@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "evaluate": "test a run: accuracy and condition number after every inner step",
     "compare": "tables, figures and paired differences of several runs",
     "adapt": "adapt a trained model to folders of your own images and classify others",
+    "predict": "classify images with an adapted or exported model",
     "diagnose": "eigenvalue spectrum and condition number of a run or of your own module",
     "paper": "every table and figure of the paper: plan, run, show beside its numbers, report",
     "parameters": "count the parameters of every method and backbone",

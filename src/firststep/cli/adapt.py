@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
+import warnings
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+import torch
 import tyro
 
-from firststep.cli.terminal import console, render
+from firststep.cli.adaptation_report import report
+from firststep.cli.predictions import Predictions
+from firststep.cli.progress import progress_bar
+from firststep.cli.terminal import console, print_wide
+from firststep.deployment import deployed, export_model, make_deployable, require_exporter, save_adapted
 from firststep.errors import FirststepError
-from firststep.evaluation import AdaptedModel, adapt_to_images, image_files, load_images, load_support
+from firststep.evaluation import (
+    STEPS,
+    Confusion,
+    adapt_to_images,
+    class_numbers,
+    confusion_figure,
+    load_pixels,
+    load_support,
+    query_files,
+    support_files,
+)
+from firststep.plotting import save_figure
 from firststep.training import load_trained
-from firststep.utils import Table, check_folder_writable
+from firststep.utils import check_folder_writable
+
+Classifier = Literal["auto", "steps", "nearest-means", "ridge", "logistic"]
+CHECKED_IMAGES = 8
+"""Support images on which an exported file must give the same probabilities."""
 
 
 def adapt(
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
     /,
     *,
-    support: Annotated[Path, tyro.conf.arg(metavar="FOLDER")],
+    support: Annotated[Path, tyro.conf.arg(metavar="FOLDER|CSV")],
     query: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None,
+    classifier: Classifier = "auto",
     steps: Annotated[str, tyro.conf.arg(metavar="N|auto")] = "auto",
     rate_multiplier: float = 1.0,
     transductive: bool = False,
+    export: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = (),
     format: Literal["table", "csv", "json"] = "table",
     which: Literal["best", "last"] = "best",
     device: str | None = None,
@@ -33,78 +53,102 @@ def adapt(
 ) -> None:
     """Adapt a trained model to a few labelled images and classify others.
 
-    Each query image is classified together with the support images and no other query, so that one
-    query's answer never depends on another; --transductive classifies all queries in one batch instead.
+    A query image's answer depends on the support images and on itself: batch norm takes the statistics of the
+    support set. --transductive classifies all queries in one batch instead, by their own statistics.
 
     Args:
         run: Folder of a run, or builtin:glyphs.
-        support: Folder with one subfolder for each class, with a few images each. Any number of classes for
-            a model with a shared or zero head, otherwise at most as many as it was trained for.
-        query: Image, or folder of images, to classify.
+        support: Folder with one subfolder for each class, with a few images each, or a .csv file with the
+            columns image and label, whose paths are relative to it. Any number of classes for a model with a
+            shared or zero head, otherwise at most as many as it was trained for.
+        query: Image, folder of images, or labelled images like those of --support, to classify.
+        classifier: steps is the adapted network; nearest-means, ridge and logistic are fitted to its
+            features; auto takes what classifies held-out support images best, the adapted network among
+            equals and wherever --steps is a number.
         steps: Inner steps to take; auto chooses by cross-validation on the support images.
         rate_multiplier: Take inner steps so many times as long.
         transductive: Let the query images share batch-norm statistics.
+        export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2 or
+            .safetensors.
         format: Of the predictions on standard output.
         which: Checkpoint: best by validation, or last.
         device: cpu, cuda, ...; as trained if left out.
-        out: Folder for the adapted weights.
+        out: Folder for the adapted weights, which firststep predict reads.
     """
     number = None if steps == "auto" else _number(steps)
+    chosen = _chosen(classifier, number, transductive)
+    if transductive and export:
+        raise FirststepError(
+            "--transductive answers depend on the other queries, which an exported model does not see: leave "
+            "out --transductive or --export"
+        )
     check_folder_writable(out)
+    for path in export:
+        require_exporter(path)
     trained = load_trained(run, which=which, device=device)
-    files = image_files(query) if query is not None else []
-    images = load_images(files, trained.preprocessing, trained.meta.device) if files else None
-    examples = load_support(support, trained.meta, trained.preprocessing)
-    adapted = adapt_to_images(trained.meta, examples, steps=number, rate_multiplier=rate_multiplier)
-    path = adapted.save(out, trained.describe())
-    print(f"{_how(adapted)}; weights: {path}", file=sys.stderr)
-    if images is not None:
-        rows = _predictions(adapted, files, adapted.probabilities(images, transductive).tolist())
-        _print(rows, adapted.support.classes, format)
+    with progress_bar() as progress:
+        asked = query_files(query) if query is not None else None
+        pixels = None if asked is None else load_pixels(asked.files, trained.preprocessing, progress)
+        examples = load_support(support, trained.meta, trained.preprocessing, progress)
+        expected = None
+        if query is not None and asked is not None and asked.labels is not None:
+            expected = class_numbers(asked.labels, examples.classes, query).tolist()
+        adapted = adapt_to_images(
+            trained.meta,
+            examples,
+            steps=number,
+            classifier=chosen,
+            validate=True,
+            rate_multiplier=rate_multiplier,
+            progress=progress,
+        )
+        described = trained.describe()
+        module, card = make_deployable(
+            adapted, trained.preprocessing, run=described["run"], config=described["config"]
+        )
+        answers = None
+        if pixels is not None and transductive:
+            images = torch.from_numpy(trained.preprocessing.normalise(pixels)).to(trained.meta.device)
+            answers = adapted.probabilities(images, transductive).tolist()
+        elif pixels is not None:
+            answers = deployed(module, card).probabilities(pixels, progress).tolist()
+        weights = save_adapted(out, module, card)
+        few = load_pixels(support_files(support).files[:CHECKED_IMAGES], trained.preprocessing)
+        for path in export:
+            progress(f"exporting {path.name}", 0, 1)
+            export_model(path, module, card, few)
+    for line in report(adapted, [weights, *export], transductive):
+        console(stderr=True).print(line)
+    if asked is None or answers is None:
+        return
+    predictions = Predictions(examples.classes, asked.files, answers, asked.labels)
+    predictions.show(format)
+    if expected is not None:
+        _show_confusion(Confusion.of(examples.classes, expected, predictions.numbers()), format, out)
 
 
 def _number(steps: str) -> int:
-    if not steps.isdecimal():
+    if not (steps.isascii() and steps.isdecimal()):
         raise FirststepError(f"--steps takes a number or auto, not {steps!r}")
     return int(steps)
 
 
-def _how(adapted: AdaptedModel) -> str:
-    choice = adapted.choice
-    taken = f"adapted to {len(adapted.support.classes)} classes in {choice.steps} steps"
-    if choice.folds:
-        return f"{taken} (chosen on {choice.folds} held-out folds)"
-    return taken
+def _chosen(classifier: Classifier, steps: int | None, transductive: bool) -> Classifier:
+    for given, flag in ((steps is not None, "--steps"), (transductive, "--transductive")):
+        if given and classifier not in ("auto", STEPS):
+            raise FirststepError(f"{flag} is for the adapted network, not for --classifier {classifier}")
+    return "steps" if steps is not None or transductive else classifier
 
 
-def _predictions(
-    adapted: AdaptedModel, files: list[Path], probabilities: list[list[float]]
-) -> list[dict[str, Any]]:
-    rows = []
-    for file, row in zip(files, probabilities, strict=True):
-        best = max(range(len(row)), key=row.__getitem__)
-        by_class = dict(zip(adapted.support.classes, row, strict=True))
-        rows.append(
-            {
-                "image": str(file),
-                "class": adapted.support.classes[best],
-                "probability": row[best],
-                "all": by_class,
-            }
-        )
-    return rows
-
-
-def _print(rows: list[dict[str, Any]], classes: list[str], format: str) -> None:
-    if format == "json":
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
-    elif format == "csv":
-        table = csv.writer(sys.stdout, lineterminator="\n")
-        table.writerow(["image", "class", "probability", *classes])
-        for row in rows:
-            table.writerow([row["image"], row["class"], row["probability"], *row["all"].values()])
-    else:
-        shown = Table(["image", "class", "probability"], left_aligned=2)
-        for row in rows:
-            shown.add_row(row["image"], row["class"], f"{100 * row['probability']:.1f} %")
-        console().print(render(shown))
+def _show_confusion(confusion: Confusion, format: str, out: Path) -> None:
+    """Where the output is for programs, people read it on standard error."""
+    path = out / "confusion.png"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters in class names that the font does not have
+        save_figure(confusion_figure(confusion), path)
+    words = (
+        f"accuracy {100 * confusion.accuracy:.1f} % ({confusion.right} of {confusion.total} right); "
+        f"figure: {path}"
+    )
+    print_wide(confusion.table(), stderr=format != "table")
+    console(stderr=format != "table").print(words)

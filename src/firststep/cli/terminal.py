@@ -32,10 +32,10 @@ def render(table: Table) -> rich_table.Table:
     return shown
 
 
-def print_wide(table: Table) -> None:
+def print_wide(table: Table, stderr: bool = False) -> None:
     """Numbers are never cut: on a narrow terminal lines are longer than it is."""
     shown = render(table)
     for column in shown.columns:
         column.no_wrap = True
     needed = Console(width=10_000).measure(shown).maximum
-    console(width=max(needed, console().width)).print(shown)
+    console(width=max(needed, console().width), stderr=stderr).print(shown)

@@ -4,6 +4,7 @@ from firststep.utils.extras import extra
 
 with extra("cli", "firststep.data"):
     from firststep.data import shipped_datasets as _shipped_datasets  # noqa: F401 registers them
+    from firststep.data.arrays import from_arrays
     from firststep.data.augmentation import Augmentation
     from firststep.data.cache import ProgressCallback, user_cache
     from firststep.data.contact_sheet import require_png, write_class_sheet, write_episode_sheet
@@ -19,6 +20,7 @@ with extra("cli", "firststep.data"):
     from firststep.data.download import download_files
     from firststep.data.draws import Draws
     from firststep.data.episodes import Episode, EpisodeRows, Episodes
+    from firststep.data.layouts.csv_list import read_columns
     from firststep.data.layouts.layout import IMAGE_ENDINGS, Layout
     from firststep.data.official_splits import OfficialSplits
     from firststep.data.opening import DatasetMismatchError, open_dataset
@@ -52,9 +54,11 @@ __all__ = [
     "decode",
     "download_files",
     "entries",
+    "from_arrays",
     "get_dataset_info",
     "load_image",
     "open_dataset",
+    "read_columns",
     "register_dataset",
     "require_png",
     "require_regular",

@@ -38,6 +38,10 @@ class Split:
             self.checks.check(rows, images)
         return images
 
+    def normalise(self, pixels: np.ndarray) -> np.ndarray:
+        """What ``pixels`` gave, as a network takes it."""
+        return self.preprocessing.normalise(pixels)
+
     def starts(self) -> list[int]:
         """The row of each class's first image."""
         return np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(int).tolist()

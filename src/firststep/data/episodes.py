@@ -64,6 +64,8 @@ class Episodes:
                 raise FirststepError(f"{where}: class {name!r} has {count} images, but {wanted}")
         self.split, self.ways, self.shots, self.queries, self.seed = split, ways, shots, queries, seed
         self.augment = Augmentation() if augment is True else (augment or None)
+        if self.augment is not None:
+            _ = split.preprocessing  # refuses what is no image
         self._starts = np.array(split.starts())
         self._support_labels = np.repeat(np.arange(ways, dtype=np.int64), shots)
         self._query_labels = np.repeat(np.arange(ways, dtype=np.int64), queries)
@@ -92,7 +94,7 @@ class Episodes:
             draws = self._draws("augmentation", index)
             support = self.augment(support, draws)
             query = self.augment(query, draws)
-        normalise = self.split.preprocessing.normalise
+        normalise = self.split.normalise
         return Episode(
             normalise(support), self._support_labels.copy(), normalise(query), self._query_labels.copy()
         )

@@ -1,38 +1,38 @@
-"""Adapting a meta-learner to folders of somebody's own images, and classifying others with it.
-
-Batch norm normalises by the batch it sees, so it matters what else is in the batch. A query image is
-classified in a batch with the support images and no other query: its answer depends on the support set and
-on itself alone. ``transductive=True`` is the papers' protocol instead: all query images form one batch, and
-each changes the others' answers a little.
-"""
+"""Somebody's own images: a folder for each class or a CSV file of labels, and images to classify."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save as serialise
 from torch import Tensor
 
-from firststep.adaptation import StepChoice
-from firststep.data import IMAGE_ENDINGS, Preprocessing, decode, entries, require_regular
+from firststep.data import IMAGE_ENDINGS, Preprocessing, decode, entries, read_columns, require_regular
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
-from firststep.network import Params
-from firststep.utils import make_folder, replacing, write_json
+
+Progress = Callable[[str, int, int], None]
+"""Told (what, done, total)."""
 
 
 @dataclass(frozen=True)
 class ImageSupport:
-    """Labelled images: one folder a class."""
+    """Labelled images as a network takes them."""
 
     classes: list[str]
     images: Tensor
     labels: Tensor
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Files of images; ``labels`` names the class of each where that is known."""
+
+    files: list[Path]
+    labels: list[str] | None = None
 
 
 def image_files(path: Path) -> list[Path]:
@@ -40,98 +40,112 @@ def image_files(path: Path) -> list[Path]:
     if not path.is_dir():
         require_regular(path)
         return [path]
-    files = [file for file in entries(path) if file.suffix.lower() in IMAGE_ENDINGS and not file.is_dir()]
+    files = _images_in(path)
     if not files:
         raise FirststepError(f"{path} has no images ({', '.join(sorted(IMAGE_ENDINGS))})")
     return files
 
 
-def load_images(files: Sequence[Path], preprocessing: Preprocessing, device: torch.device) -> Tensor:
-    pixels = np.stack([decode(file, str(file), preprocessing) for file in files])
+def query_files(path: Path) -> ImageFiles:
+    """Images to classify: one, those of a folder, or labelled ones as :func:`support_files` takes them."""
+    if _is_csv(path):
+        return _listed(path)
+    if path.is_dir() and not _images_in(path) and _folders_in(path):
+        return _in_class_folders(_folders_in(path))
+    return ImageFiles(image_files(path))
+
+
+def support_files(path: Path) -> ImageFiles:
+    """Labelled images: a folder with a subfolder for each class, or a CSV file with ``image,label`` lines."""
+    if _is_csv(path):
+        return _listed(path)
+    if not path.is_dir():
+        raise FirststepError(
+            f"{path} is not a folder; the support set has one subfolder for each class, or is a .csv file"
+        )
+    return _in_class_folders(_folders_in(path))
+
+
+def load_images(
+    files: Sequence[Path],
+    preprocessing: Preprocessing,
+    device: torch.device,
+    progress: Progress | None = None,
+) -> Tensor:
+    """The images as a network takes them, [n, C, H, W]."""
+    pixels = load_pixels(files, preprocessing, progress)
     return torch.from_numpy(preprocessing.normalise(pixels)).to(device)
 
 
-def load_support(folder: Path, meta: MetaLearner, preprocessing: Preprocessing) -> ImageSupport:
-    """The support set in ``folder``: a subfolder for each class, named by it, with a few images each."""
-    if not folder.is_dir():
-        raise FirststepError(f"{folder} is not a folder; the support set has one subfolder for each class")
-    folders = [path for path in entries(folder) if path.is_dir()]
+def load_pixels(
+    files: Sequence[Path], preprocessing: Preprocessing, progress: Progress | None = None
+) -> np.ndarray:
+    """uint8 [n, H, W, C]."""
+    decoded = []
+    for number, file in enumerate(files, 1):
+        decoded.append(decode(file, str(file), preprocessing))
+        if progress is not None:
+            progress("reading images", number, len(files))
+    return np.stack(decoded)
+
+
+def load_support(
+    path: Path, meta: MetaLearner, preprocessing: Preprocessing, progress: Progress | None = None
+) -> ImageSupport:
+    """The support set of :func:`support_files`; classes in the order of their names."""
+    found = support_files(path)
+    assert found.labels is not None
+    classes = sorted(set(found.labels))
     try:
-        meta.for_classes(len(folders))
+        meta.for_classes(len(classes))
     except ValueError as error:
-        found = f": {', '.join(path.name for path in folders)}" if folders else ""
-        raise FirststepError(f"{folder} has {len(folders)} class folders{found}; {error}") from None
-    files = [image_files(path) for path in folders]
-    images = [load_images(group, preprocessing, meta.device) for group in files]
-    labels = torch.arange(len(folders)).repeat_interleave(torch.tensor([len(group) for group in files]))
-    return ImageSupport([path.name for path in folders], torch.cat(images), labels.to(meta.device))
+        kind = "classes" if _is_csv(path) else "class folders"
+        names = f": {', '.join(classes)}" if classes else ""
+        raise FirststepError(f"{path} has {len(classes)} {kind}{names}; {error}") from None
+    images = load_images(found.files, preprocessing, meta.device, progress)
+    return ImageSupport(classes, images, class_numbers(found.labels, classes, path).to(meta.device))
 
 
-@dataclass(frozen=True)
-class AdaptedModel:
-    """A model adapted to a support set of images."""
-
-    meta: MetaLearner
-    support: ImageSupport
-    params: Params
-    choice: StepChoice
-    """How many steps were taken, and why."""
-
-    @torch.no_grad()
-    def probabilities(self, queries: Tensor, transductive: bool = False) -> Tensor:
-        """[queries, classes], each row summing to 1."""
-        model = self.meta.functional
-        if transductive:
-            logits = model(self.params, queries).logits
-        else:
-            batches = (torch.cat([self.support.images, query[None]]) for query in queries)
-            logits = torch.stack([model(self.params, batch).logits[-1] for batch in batches])
-        if not bool(logits.isfinite().all()):
-            raise FirststepError(f"the outputs are not finite after {self.choice.steps} steps")
-        return logits.softmax(-1)
-
-    def save(self, folder: Path, about: dict[str, Any]) -> Path:
-        """Adapted weights in safetensors, and beside them what they are; ``about`` the trained model."""
-        make_folder(folder)
-        path = folder / "adapted.safetensors"
-        with replacing(path) as temporary:
-            content = {name: value.cpu().contiguous() for name, value in self.params.items()}
-            temporary.write_bytes(serialise(content))
-        write_json(
-            folder / "adapted.json",
-            {
-                "classes": self.support.classes,
-                "steps": self.choice.steps,
-                "held_out_losses": list(self.choice.losses),
-                "support_images": len(self.support.labels),
-                **about,
-            },
-        )
-        return path
-
-
-def adapt_to_images(
-    meta: MetaLearner, support: ImageSupport, *, steps: int | None = None, rate_multiplier: float = 1.0
-) -> AdaptedModel:
-    """Adapt to a support set in ``steps`` inner steps; None chooses the number by cross-validation."""
-    if not 0 < rate_multiplier < float("inf"):
-        raise FirststepError(f"rate_multiplier must be a positive number, not {rate_multiplier}")
-    if steps is not None and steps < 0:
-        raise FirststepError(f"steps must not be negative, it is {steps}")
-    learner = meta.for_classes(len(support.classes)).scaled(rate_multiplier)
-    choice = StepChoice(steps or 0, (), 0)
-    if steps is None:
-        try:
-            choice = learner.choose_steps(support.images, support.labels)
-        except ValueError as error:
-            raise FirststepError(
-                f"cannot choose the number of steps: {error}; are the weights damaged?"
-            ) from None
-    params = learner.adapted_params(support.images, support.labels, steps=choice.steps)
-    broken = next((name for name, value in params.items() if not bool(value.isfinite().all())), None)
-    if broken is not None:
+def class_numbers(labels: Sequence[str], classes: Sequence[str], where: Path) -> Tensor:
+    """Labels by their place among the classes of a support set; ``where`` is what an error names."""
+    place = {name: number for number, name in enumerate(classes)}
+    strange = next((label for label in labels if label not in place), None)
+    if strange is not None:
         raise FirststepError(
-            f"{broken} is not finite after {choice.steps} steps: the weights are damaged, or the steps are "
-            f"too long (rate_multiplier {rate_multiplier:g})"
+            f"{where}: {strange!r} is not among the classes of the support set: {', '.join(classes)}"
         )
-    return AdaptedModel(learner, support, params, choice)
+    return torch.tensor([place[label] for label in labels])
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv" and not path.is_dir()
+
+
+def _images_in(folder: Path) -> list[Path]:
+    return [file for file in entries(folder) if file.suffix.lower() in IMAGE_ENDINGS and not file.is_dir()]
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    return [path for path in entries(folder) if path.is_dir()]
+
+
+def _in_class_folders(folders: Sequence[Path]) -> ImageFiles:
+    groups = {folder.name: image_files(folder) for folder in folders}
+    files = [file for group in groups.values() for file in group]
+    return ImageFiles(files, [name for name, group in groups.items() for _ in group])
+
+
+def _listed(path: Path) -> ImageFiles:
+    """The file names images relative to itself."""
+    files: list[Path] = []
+    labels: list[str] = []
+    for image, label in read_columns(path, "image", "label"):
+        if not image.strip() or not label.strip():
+            what = "label" if image.strip() else "name"
+            raise FirststepError(f"{path}: image {len(files) + 1} has no {what}")
+        files.append(path.parent / image.strip())
+        labels.append(label.strip())
+        require_regular(files[-1])
+    if not files:
+        raise FirststepError(f"{path} names no images; after the line image,label there is one line for each")
+    return ImageFiles(files, labels)

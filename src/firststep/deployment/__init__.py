@@ -1,0 +1,23 @@
+"""Adapted classifiers as files: written in three formats, checked, and read back to classify images."""
+
+from firststep.utils.extras import extra
+
+with extra("cli", "firststep.deployment"):
+    from firststep.deployment.card import ModelCard
+    from firststep.deployment.export import EXPORT_ENDINGS, export_model, require_exporter
+    from firststep.deployment.image_classifier import ImageClassifier
+    from firststep.deployment.loading import DeployedModel, deployed, load_deployed
+    from firststep.deployment.saving import make_deployable, save_adapted
+
+__all__ = [
+    "EXPORT_ENDINGS",
+    "DeployedModel",
+    "ImageClassifier",
+    "ModelCard",
+    "deployed",
+    "export_model",
+    "load_deployed",
+    "make_deployable",
+    "require_exporter",
+    "save_adapted",
+]

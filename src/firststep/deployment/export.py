@@ -1,0 +1,113 @@
+"""A classifier as a file for other programs: ONNX, PyTorch's pt2, or safetensors; checked by running it."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from firststep.deployment.card import KEY, ModelCard
+from firststep.deployment.image_classifier import ImageClassifier
+from firststep.deployment.loading import load_deployed, require_onnxruntime
+from firststep.deployment.saving import weights_file
+from firststep.errors import FirststepError
+from firststep.utils import check_file_writable, replacing
+from firststep.utils.extras import extra
+
+EXPORT_ENDINGS = (".onnx", ".pt2", ".safetensors")
+TOLERANCE = 1e-5
+"""By which the probabilities of the file may differ from those of the model."""
+
+
+def require_exporter(path: Path) -> None:
+    """Refuse a name, folder or missing package before the work is done."""
+    check_file_writable(path, *EXPORT_ENDINGS)
+    if path.suffix.lower() == ".onnx":
+        with extra("onnx", "an export to ONNX"):
+            import onnx  # noqa: F401
+            import onnxscript  # noqa: F401
+        require_onnxruntime()
+
+
+def export_model(path: Path, classifier: ImageClassifier, card: ModelCard, pixels: np.ndarray) -> None:
+    """Write the file whole or not at all; it is kept if it gives these images the same probabilities.
+
+    Args:
+        path: its ending says the format: .onnx, .pt2 or .safetensors.
+        classifier: to be written.
+        card: what it is; goes into the file's metadata.
+        pixels: a few images, uint8 [n, H, W, C].
+    """
+    require_exporter(path)
+    ending = path.suffix.lower()
+    write = {".onnx": _onnx, ".pt2": _pt2, ".safetensors": _safetensors}[ending]
+    content = write(classifier, card)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+        written = load_deployed(temporary, ending=ending, name=str(path))
+        with torch.no_grad():
+            expected = classifier(torch.from_numpy(pixels)).numpy()
+        alone, together = written.probabilities(pixels), written.batch(pixels)
+        difference = float(max(np.abs(alone - expected).max(), np.abs(together - expected).max()))
+        if not difference <= TOLERANCE or written.card != card:
+            raise FirststepError(
+                f"{path} was not kept: read back, it gives probabilities that differ by {difference:.1g}"
+            )
+
+
+def _safetensors(classifier: ImageClassifier, card: ModelCard) -> bytes:
+    return weights_file(classifier.network, card)
+
+
+def _pt2(classifier: ImageClassifier, card: ModelCard) -> bytes:
+    stream = io.BytesIO()
+    with _quiet():
+        torch.export.save(_program(classifier, card), stream, extra_files={KEY: card.text()})
+    return stream.getvalue()
+
+
+def _onnx(classifier: ImageClassifier, card: ModelCard) -> bytes:
+    with _quiet():
+        exported = torch.onnx.export(
+            _program(classifier, card), dynamo=True, verbose=False, output_names=["probabilities"]
+        )
+        assert exported is not None
+        exported.model.metadata_props[KEY] = card.text()
+        content = exported.model_proto.SerializeToString()
+    assert isinstance(content, bytes)
+    return content
+
+
+def _program(classifier: ImageClassifier, card: ModelCard) -> torch.export.ExportedProgram:
+    size = card.preprocessing.image_size
+    # Two images, because a batch of one would be taken for the only size there is.
+    example = torch.zeros(2, size, size, card.preprocessing.channels, dtype=torch.uint8)
+    count = torch.export.Dim("images", min=1)
+    try:
+        return torch.export.export(classifier, (example,), dynamic_shapes={"images": {0: count}})
+    except Exception as error:  # whatever a network's own code makes the tracer run into
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise FirststepError(
+            f"torch.export cannot trace {type(classifier.network).__name__} ({reason}); "
+            "export to .safetensors instead"
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without torch's notes on packages that it does not find and on its own deprecations."""
+    log = logging.getLogger("torch.onnx")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(before)

@@ -1,0 +1,54 @@
+"""The module that is exported: pixels in, probabilities out."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from firststep.data import Preprocessing
+from firststep.evaluation import logits_of
+
+
+class ImageClassifier(nn.Module):
+    """A frozen network with all that happens between the pixels of resized images and their probabilities.
+
+    Takes uint8 [n, image_size, image_size, channels], as Pillow and numpy hold images (RGB, or one channel
+    of grey), for any n; gives float32 [n, classes], each row summing to 1. Drawings (``ink``) on light paper
+    are inverted, as :class:`firststep.data.Preprocessing` does.
+
+    Args:
+        network: normalised images → logits, in ``eval()`` mode.
+        preprocessing: how the images are normalised.
+        temperature: by which the logits are divided.
+    """
+
+    scale: Tensor
+    offset: Tensor
+
+    def __init__(self, network: nn.Module, preprocessing: Preprocessing, temperature: float = 1.0) -> None:
+        super().__init__()
+        self.network = network
+        self.temperature = temperature
+        self.ink = preprocessing.ink
+        # normalise() is affine in the pixels; asked for its values at black and white, it says what it is.
+        black, white = (
+            torch.from_numpy(preprocessing.normalise(_uniform(preprocessing, value))).double().flatten()
+            for value in (0, 255)
+        )
+        self.register_buffer("scale", ((white - black) / 255).float())
+        self.register_buffer("offset", black.float())
+
+    def forward(self, images: Tensor) -> Tensor:
+        if self.ink:
+            edges = images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1]
+            border = torch.cat([edge.flatten(1) for edge in edges], 1)
+            is_light = 2 * (border > 127).sum(1) > border.shape[1]
+            images = torch.where(is_light[:, None, None, None], 255 - images, images)
+        pixels = images.permute(0, 3, 1, 2).float()
+        normalised = pixels * self.scale[:, None, None] + self.offset[:, None, None]
+        return (logits_of(self.network, normalised) / self.temperature).softmax(1)
+
+
+def _uniform(preprocessing: Preprocessing, value: int) -> np.ndarray:
+    return np.full((1, 1, preprocessing.channels), value, dtype=np.uint8)

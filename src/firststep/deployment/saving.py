@@ -1,0 +1,62 @@
+"""From an adapted model to the module that is deployed, and to a folder of its own."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save as serialise
+from torch import nn
+
+from firststep.data import Preprocessing
+from firststep.deployment.card import KEY, ModelCard
+from firststep.deployment.image_classifier import ImageClassifier
+from firststep.evaluation import AdaptedModel
+from firststep.utils import make_folder, replacing, write_json
+
+WEIGHTS, CARD = "adapted.safetensors", "adapted.json"
+
+
+def make_deployable(
+    adapted: AdaptedModel,
+    preprocessing: Preprocessing,
+    *,
+    run: str = "",
+    config: dict[str, Any] | None = None,
+) -> tuple[ImageClassifier, ModelCard]:
+    """The module, on the CPU, and what it is; ``config`` is that of the training of the run."""
+    card = ModelCard(
+        classes=adapted.support.classes,
+        preprocessing=preprocessing,
+        classifier=adapted.classifier,
+        steps=adapted.choice.steps,
+        support_images=len(adapted.support.labels),
+        temperature=adapted.temperature,
+        cross_validated_accuracy=(
+            None if adapted.validation is None else adapted.validation.accuracy(adapted.classifier)
+        ),
+        held_out_losses=[loss if math.isfinite(loss) else None for loss in adapted.choice.losses],
+        run=run,
+        config=config or {},
+    )
+    network = copy.deepcopy(adapted.network).cpu()
+    return ImageClassifier(network, preprocessing, adapted.temperature or 1.0).eval(), card
+
+
+def save_adapted(folder: Path, classifier: ImageClassifier, card: ModelCard) -> Path:
+    """Weights in safetensors, with the card inside and also beside them; gives the path of the weights."""
+    make_folder(folder)
+    path = folder / WEIGHTS
+    with replacing(path) as temporary:
+        temporary.write_bytes(weights_file(classifier.network, card))
+    write_json(folder / CARD, card.values())
+    return path
+
+
+def weights_file(network: nn.Module, card: ModelCard) -> bytes:
+    content = {name: value.cpu().contiguous() for name, value in network.state_dict().items()}
+    # Parts of a network may share a parameter; in the file each has its own.
+    content = {name: value.clone() for name, value in content.items()}
+    return serialise(content, metadata={KEY: card.text()})
