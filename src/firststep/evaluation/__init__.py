@@ -34,7 +34,7 @@ with extra("cli", "firststep.evaluation"):
     )
     from firststep.evaluation.measure import Measurement, half_width, measure_task, measure_tasks, to_task
     from firststep.evaluation.metrics import METRICS, AdaptationState, Metric
-    from firststep.evaluation.nearest_means import nearest_means_accuracy
+    from firststep.evaluation.probes import Predict, logistic, nearest_means, nearest_means_accuracy, ridge
 
 __all__ = [
     "DEFAULT_EPISODES",
@@ -51,6 +51,7 @@ __all__ = [
     "Measurement",
     "Metric",
     "PairedDifference",
+    "Predict",
     "Spectrum",
     "adapt_to_images",
     "comparison_figure",
@@ -66,12 +67,15 @@ __all__ = [
     "load_evaluation",
     "load_images",
     "load_support",
+    "logistic",
     "measure_first_step",
     "measure_task",
     "measure_tasks",
     "metrics_table",
+    "nearest_means",
     "nearest_means_accuracy",
     "paired_differences",
+    "ridge",
     "spectrum_figure",
     "steps_table",
     "to_task",

@@ -1,0 +1,130 @@
+"""Simple classifiers on fixed features: what meta-learning has to beat, and often the better choice.
+
+Each probe is fitted to labelled features [n, d] and gives a function from query features [q, d] to class
+probabilities [q, classes], in double precision. Features are scaled to length one, whose Euclidean and cosine
+distances order alike. Labels are 0, 1, 2, ...; classes may have unequal numbers of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from firststep.errors import FirststepError
+from firststep.network import FunctionalModule
+from firststep.task import Task
+
+Predict = Callable[[Tensor], Tensor]
+"""Query features [q, d] → class probabilities [q, classes], each row summing to 1."""
+
+
+@torch.no_grad()
+def nearest_means(features: Tensor, labels: Tensor, *, temperature: float = 0.1) -> Predict:
+    """Softmax of -½‖query - mean‖² / ``temperature``: the nearest class mean is the likeliest."""
+    _check(features, labels, temperature=temperature)
+    support = _unit(features)
+    means = torch.stack([support[labels == label].mean(0) for label in range(_classes(labels))])
+
+    def predict(query: Tensor) -> Tensor:
+        squares = torch.cdist(_unit(query), means).square()
+        return (-squares / (2 * temperature)).softmax(1)
+
+    return predict
+
+
+@torch.no_grad()
+def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperature: float = 0.1) -> Predict:
+    """Least squares on one-hot targets: minimises ‖X W + b - Y‖² + ``strength`` ‖W‖² over W and b.
+
+    The scores are of the targets' size, 0 to 1; softmax of scores / ``temperature`` makes them probabilities.
+    """
+    _check(features, labels, strength=strength, temperature=temperature)
+    support, targets = _unit(features), _one_hot(labels)
+    # The best b makes the means agree, which leaves W on centred data; W = Xᵀ (X Xᵀ + strength I)⁻¹ Y
+    # takes a system of the samples' size, not of the features'.
+    centre, bias = support.mean(0), targets.mean(0)
+    centred = support - centre
+    gram = centred @ centred.T
+    gram.diagonal().add_(strength)
+    weights = centred.T @ torch.linalg.solve(gram, targets - bias)
+
+    def predict(query: Tensor) -> Tensor:
+        return (((_unit(query) - centre) @ weights + bias) / temperature).softmax(1)
+
+    return predict
+
+
+def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Predict:
+    """Multinomial logistic regression: minimises the summed cross-entropy + ½ ``strength`` ‖W‖² over W and b.
+
+    b is not penalised. The optimal W is a combination of the samples, so it is sought among those: as many
+    unknowns for each class as there are samples, whatever the number of features.
+    """
+    _check(features, labels, strength=strength)
+    support = _unit(features)
+    centre = support.mean(0)
+    # An orthonormal basis of the samples' span: coordinates in it have the same inner products and norms.
+    basis = torch.linalg.svd(support - centre, full_matrices=False)[2]
+    coordinates, classes = (support - centre) @ basis.T, _classes(labels)
+    weights = torch.zeros(len(basis), classes, dtype=torch.float64, device=features.device)
+    bias = torch.zeros(classes, dtype=torch.float64, device=features.device)
+    unknowns = [weights.requires_grad_(), bias.requires_grad_()]
+    optimiser = torch.optim.LBFGS(
+        unknowns, max_iter=500, tolerance_grad=1e-8, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        value = F.cross_entropy(coordinates @ weights + bias, labels, reduction="sum")
+        value = value + 0.5 * strength * weights.square().sum()
+        value.backward()
+        return value
+
+    with torch.enable_grad():
+        optimiser.step(loss)
+    fitted, offset = basis.T @ weights.detach(), bias.detach()
+
+    @torch.no_grad()
+    def predict(query: Tensor) -> Tensor:
+        return ((_unit(query) - centre) @ fitted + offset).softmax(1)
+
+    return predict
+
+
+@torch.no_grad()
+def nearest_means_accuracy(network: FunctionalModule, task: Task) -> float:
+    """Part of a task's queries that :func:`nearest_means` classifies right on the network's features."""
+    params = network.params()
+    predict = nearest_means(network(params, task.support_x).features, task.support_y)
+    found = predict(network(params, task.query_x).features).argmax(1)
+    return (found == task.query_y).double().mean().item()
+
+
+def _unit(features: Tensor) -> Tensor:
+    return F.normalize(features.detach().double(), dim=1)
+
+
+def _one_hot(labels: Tensor) -> Tensor:
+    return F.one_hot(labels, _classes(labels)).double()
+
+
+def _classes(labels: Tensor) -> int:
+    return int(labels.max()) + 1
+
+
+def _check(features: Tensor, labels: Tensor, **positive: float) -> None:
+    if features.ndim != 2 or labels.shape != features.shape[:1] or not len(labels):
+        raise FirststepError(
+            "a probe takes features [n, d] and labels [n], "
+            f"not {list(features.shape)} and {list(labels.shape)}"
+        )
+    if int(labels.min()) < 0 or len(labels.unique()) != _classes(labels):
+        raise FirststepError("a probe takes labels 0, 1, 2, ..., each with a sample")
+    if not bool(features.isfinite().all()):
+        raise FirststepError("a probe takes finite features; are the weights damaged?")
+    for option, value in positive.items():
+        if not 0 < value < float("inf"):
+            raise FirststepError(f"`{option}` must be a positive number, not {value}")
