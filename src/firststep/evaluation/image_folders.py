@@ -9,7 +9,7 @@ each changes the others' answers a little.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from firststep.adaptation import StepChoice
+from firststep.backbones import body_features
 from firststep.data import IMAGE_ENDINGS, Preprocessing, decode, entries, require_regular
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
@@ -32,6 +33,7 @@ class ImageSupport:
 
     classes: list[str]
     images: Tensor
+    """Or the features of a network's frozen body, once :func:`adapt_to_images` has computed them."""
     labels: Tensor
 
 
@@ -81,6 +83,7 @@ class AdaptedModel:
     def probabilities(self, queries: Tensor, transductive: bool = False) -> Tensor:
         """[queries, classes], each row summing to 1."""
         model = self.meta.functional
+        queries = body_features(self.meta.network, queries)
         if transductive:
             logits = model(self.params, queries).logits
         else:
@@ -119,6 +122,7 @@ def adapt_to_images(
     if steps is not None and steps < 0:
         raise FirststepError(f"steps must not be negative, it is {steps}")
     learner = meta.for_classes(len(support.classes)).scaled(rate_multiplier)
+    support = replace(support, images=body_features(meta.network, support.images))
     choice = StepChoice(steps or 0, (), 0)
     if steps is None:
         try:
