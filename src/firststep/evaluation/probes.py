@@ -73,7 +73,7 @@ def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Pre
     bias = torch.zeros(classes, dtype=torch.float64, device=features.device)
     unknowns = [weights.requires_grad_(), bias.requires_grad_()]
     optimiser = torch.optim.LBFGS(
-        unknowns, max_iter=500, tolerance_grad=1e-8, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+        unknowns, max_iter=200, tolerance_grad=1e-6, tolerance_change=1e-10, line_search_fn="strong_wolfe"
     )
 
     def loss() -> Tensor:
