@@ -37,6 +37,7 @@ from firststep.evaluation import (
 from firststep.meta_learner import MetaLearner
 from firststep.task import Task
 from firststep.training import VALIDATION_SEED, build_meta_learner, data_for, load_trained
+from firststep.training.provenance import collect_provenance
 
 STRENGTHS = {"ridge": (0.1, 0.3, 1.0, 3.0), "logistic": (0.003, 0.01, 0.03, 0.1)}
 FROM_SCRATCH = (0.003, 0.01, 0.03, 0.1)
@@ -109,7 +110,9 @@ def main() -> None:
         },
         "seeds": {"test": TEST_SEED, "validation": VALIDATION_SEED, "training": config.seed},
         "checkpoints": {name: {"update": m.update, "digest": m.checkpoint} for name, m in trained.items()},
-        "config": config.to_json(),
+        "config": {k: v for k, v in config.to_json().items() if k not in ("data_path", "cache")},
+        "threads": options.threads,
+        **collect_provenance(),
         "seconds": round(time.monotonic() - begun),
     }
     (options.out / "facts.json").write_text(json.dumps(facts, indent=2) + "\n")

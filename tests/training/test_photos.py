@@ -54,7 +54,8 @@ def trained_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_images(folder / "data", split, 3, 5)
     config = replace(
         recipe("photos"), data="folder", data_path=folder / "data", cache=folder / "cache", image_size=32,
-        ways=3, shots=2, queries=2, updates=2, meta_batch=1, validate_every=1, validation_episodes=2, threads=1,
+        ways=3, shots=2, queries=2, updates=2, meta_batch=1, validate_every=1, validation_episodes=2,
+        threads=1,
     )  # fmt: skip
     train(config, folder / "run")
     return folder
