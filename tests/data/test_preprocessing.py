@@ -98,6 +98,20 @@ def test_normalise() -> None:
     assert Preprocessing(**ink.describe()) == ink
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_symmetric_normalisation_is_written_down_and_the_usual_one_changes_no_fingerprint(
+    channels: int,
+) -> None:
+    symmetric = Preprocessing(image_size=4, channels=channels, normalisation="symmetric")
+    pixels = np.arange(16 * channels, dtype=np.uint8).reshape(1, 4, 4, channels) * 5
+    expected = (np.moveaxis(pixels, -1, 1).astype(np.float64) - 127) / 128
+    np.testing.assert_allclose(symmetric.normalise(pixels), expected, atol=1e-6)
+    assert Preprocessing(**symmetric.describe()) == symmetric
+    assert Preprocessing(image_size=4).describe() == {"image_size": 4, "channels": 3, "ink": False}
+    with pytest.raises(FirststepError, match="unknown normalisation 'symetric'; did you mean symmetric"):
+        Preprocessing(image_size=4, normalisation="symetric")
+
+
 def test_images_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("not an image")
     whole = saved(tmp_path, Image.effect_noise((200, 200), 80), "cut.jpg").read_bytes()

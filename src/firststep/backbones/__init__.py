@@ -1,6 +1,7 @@
 """Networks for few-shot classification: ordinary modules with ``features`` and a linear ``classifier``."""
 
 from firststep.backbones.conv import Conv
+from firststep.backbones.efficientnet import EfficientNetLite0, EfficientNetLite0Body, body_features
 from firststep.backbones.external import build_external, check_spec, freeze, native_image_size
 from firststep.backbones.norm import BatchStatisticsNorm
 from firststep.backbones.registry import BACKBONES, Backbone, build_backbone
@@ -13,8 +14,11 @@ __all__ = [
     "Backbone",
     "BatchStatisticsNorm",
     "Conv",
+    "EfficientNetLite0",
+    "EfficientNetLite0Body",
     "ResNet",
     "WarpedConv",
+    "body_features",
     "build_backbone",
     "build_external",
     "check_spec",

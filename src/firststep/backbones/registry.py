@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import nn
 
+from firststep.backbones import efficientnet
 from firststep.backbones.conv import Conv, conv_features, smallest_conv_image
 from firststep.backbones.resnet import SMALLEST_IMAGE, ResNet, resnet_features
 from firststep.utils.registry import Registry
@@ -32,6 +33,11 @@ class Backbone:
     """The paper's image size for it."""
     smallest_image: int
     """The smallest image size that it takes."""
+    normalisation: str = "usual"
+    """Of its images, as ``firststep.data.NORMALISATIONS`` has them."""
+    body: Callable[[], nn.Module] | None = None
+    """The frozen part, where there is one: images to features, with the ``digest`` of its weights. The
+    network takes these features instead of images, so that they are computed once, not in every episode."""
 
 
 def _conv(depth: int) -> Backbone:
@@ -56,12 +62,24 @@ def _resnet(layers: int, blocks: tuple[int, ...]) -> Backbone:
     )
 
 
+_efficientnet_lite0 = Backbone(
+    title="EfficientNet-Lite0",
+    build=efficientnet.EfficientNetLite0,
+    features=lambda image_size, filters: efficientnet.FEATURES,
+    has_filters=False,
+    image_size=128,
+    smallest_image=efficientnet.SMALLEST_IMAGE,
+    normalisation="symmetric",
+    body=efficientnet.EfficientNetLite0Body,
+)
+
 BACKBONES: Registry[Backbone] = Registry(
     "backbone",
     conv4=_conv(4),
     conv6=_conv(6),
     resnet10=_resnet(10, (1, 1, 1, 1)),
     resnet18=_resnet(18, (2, 2, 2, 2)),
+    **{"efficientnet-lite0": _efficientnet_lite0},
 )
 """Add your own with ``BACKBONES.register("name", Backbone(...))``."""
 

@@ -25,16 +25,17 @@ def parameters(
     """Count the parameters of every method and backbone, with the paper's counts beside them.
 
     Args:
-        backbone: conv4, conv6, resnet10 or resnet18; all of them if left out.
+        backbone: conv4, conv6, resnet10, resnet18 or efficientnet-lite0; all of them if left out.
         filters: Widths of the Conv backbones.
         ways: Classes of a task.
-        image_size: Side of the images; if left out 84 px for Conv, 224 px for ResNet.
+        image_size: Side of the images; if left out 84 px for Conv, 224 for ResNet, 128 for EfficientNet.
         steps: Inner steps, for each of which maml++ has parameters.
         head: How the classifier starts; one row for all classes, or none, is less to learn.
     """
     from firststep.backbones import BACKBONES
     from firststep.cli.terminal import console, print_wide
     from firststep.utils import MISSING, Table
+    from firststep.utils.extras import MissingExtra
 
     table = Table(
         ["backbone", "method", "backbone's", "added", "total", "paper's"],
@@ -45,8 +46,13 @@ def parameters(
         for name in backbone or BACKBONES:
             has_filters = name in BACKBONES and BACKBONES[name].has_filters
             for width in filters if has_filters else (None,):
-                for row in _rows(name, width, ways, image_size, steps, head):
-                    table.add_row(*row)
+                try:
+                    for row in _rows(name, width, ways, image_size, steps, head):
+                        table.add_row(*row)
+                except MissingExtra as error:
+                    if backbone:
+                        raise
+                    table.add_row(name, str(error), "", "", "", "")
                 table.add_section()
     except ValueError as error:
         raise FirststepError(str(error)) from None

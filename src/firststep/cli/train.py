@@ -21,8 +21,8 @@ from firststep.training import (
     Run,
     TrainConfig,
     check_every_rank_has_tasks,
-    open_data,
     open_run,
+    open_training_data,
     recipe,
     train,
 )
@@ -108,7 +108,7 @@ def _run(
         check_every_rank_has_tasks(chosen, team)
         team.on_rank0(lambda: check_folder_writable(resume or out or Path()))
         with progress_bar(team.is_rank0) as progress:
-            data = team.on_all_ranks(lambda: open_data(chosen, progress))
+            data = team.on_all_ranks(lambda: open_training_data(chosen, progress))
         where = Run(resume or out or Path())
         on_update = None
         if team.is_rank0:

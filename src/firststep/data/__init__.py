@@ -20,17 +20,19 @@ with extra("cli", "firststep.data"):
     from firststep.data.download import download_files
     from firststep.data.draws import Draws
     from firststep.data.episodes import Episode, EpisodeRows, Episodes
+    from firststep.data.features import FeatureDataset, FeatureSplit, FrozenBody
     from firststep.data.layouts.csv_list import read_columns
     from firststep.data.layouts.layout import IMAGE_ENDINGS, Layout
     from firststep.data.official_splits import OfficialSplits
     from firststep.data.opening import DatasetMismatchError, open_dataset
-    from firststep.data.preprocessing import Preprocessing, decode, load_image
+    from firststep.data.preprocessing import NORMALISATIONS, Preprocessing, decode, load_image
     from firststep.data.regular_files import entries, require_regular
     from firststep.data.source import ArrayImages, ClassImages, EncodedImages, FileImages, Source
 
 __all__ = [
     "DATASETS",
     "IMAGE_ENDINGS",
+    "NORMALISATIONS",
     "ArrayImages",
     "Augmentation",
     "ClassImages",
@@ -42,7 +44,10 @@ __all__ = [
     "Episode",
     "EpisodeRows",
     "Episodes",
+    "FeatureDataset",
+    "FeatureSplit",
     "FileImages",
+    "FrozenBody",
     "GeneratedImages",
     "Layout",
     "OfficialSplits",

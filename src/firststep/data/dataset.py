@@ -42,6 +42,10 @@ class Split:
         """What ``pixels`` gave, as a network takes it."""
         return self.preprocessing.normalise(pixels)
 
+    def inputs(self, rows: np.ndarray) -> np.ndarray:
+        """What a network gets for some images: float32 [n, C, H, W]."""
+        return self.normalise(self.pixels(rows))
+
     def starts(self) -> list[int]:
         """The row of each class's first image."""
         return np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(int).tolist()

@@ -9,6 +9,7 @@ import numpy as np
 from firststep.data.augmentation import Augmentation
 from firststep.data.dataset import Split
 from firststep.data.draws import Draws
+from firststep.data.features import FeatureSplit
 from firststep.errors import FirststepError
 
 VERSION = 1
@@ -16,7 +17,8 @@ VERSION = 1
 
 
 class Episode(NamedTuple):
-    """One task. Images are normalised float32 [n, C, H, W]; labels int64 0..ways-1, class after class."""
+    """One task. Images are normalised float32 [n, C, H, W], or features [n, d] of a frozen network; labels
+    int64 0..ways-1, class after class."""
 
     support_x: np.ndarray
     support_y: np.ndarray
@@ -62,6 +64,11 @@ class Episodes:
             if count < need:
                 wanted = f"{shots} shots + {queries} queries need {need}"
                 raise FirststepError(f"{where}: class {name!r} has {count} images, but {wanted}")
+        if augment and isinstance(split, FeatureSplit):
+            raise FirststepError(
+                f"`augment` changes images, but of {where} a frozen network's features are used, which are "
+                "computed once"
+            )
         self.split, self.ways, self.shots, self.queries, self.seed = split, ways, shots, queries, seed
         self.augment = Augmentation() if augment is True else (augment or None)
         if self.augment is not None:
@@ -89,12 +96,11 @@ class Episodes:
 
     def __getitem__(self, index: int) -> Episode:
         rows = self.rows(index)
-        support, query = (self.split.pixels(part.ravel()) for part in (rows.support, rows.query))
-        if self.augment is not None:
+        parts = (rows.support.ravel(), rows.query.ravel())
+        if self.augment is None:
+            support, query = (self.split.inputs(part) for part in parts)
+        else:
             draws = self._draws("augmentation", index)
-            support = self.augment(support, draws)
-            query = self.augment(query, draws)
-        normalise = self.split.normalise
-        return Episode(
-            normalise(support), self._support_labels.copy(), normalise(query), self._query_labels.copy()
-        )
+            normalise = self.split.normalise
+            support, query = (normalise(self.augment(self.split.pixels(part), draws)) for part in parts)
+        return Episode(support, self._support_labels.copy(), query, self._query_labels.copy())

@@ -37,6 +37,7 @@ def open_dataset(
     *,
     image_size: int | None = None,
     channels: int | None = None,
+    normalisation: str = "usual",
     seed: int | None = None,
     rotations: bool = False,
     skip_broken: bool = False,
@@ -50,6 +51,7 @@ def open_dataset(
     path: the folder or archive that holds it; not for glyphs.
     image_size: side in pixels; the dataset's usual size if left out.
     channels: 1 or 3; folder only, else the dataset's own.
+    normalisation: usual, or symmetric for weights that were pretrained so; see ``Preprocessing``.
     seed: glyphs, of the drawing; folder, of the split where there is none on disk. 0 if left out.
     rotations: omniglot, quarter turns as extra classes.
     skip_broken: leave out images that cannot be decoded instead of stopping.
@@ -65,6 +67,7 @@ def open_dataset(
         image_size=image_size if image_size is not None else info.image_size,
         channels=channels or info.channels,
         ink=info.ink,
+        normalisation=normalisation,
     )
     chosen = Path(cache) if cache is not None else None
     if info.generated is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from firststep.data.pictures import eight_bit, plain, read_picture
-from firststep.errors import FirststepError
+from firststep.errors import FirststepError, unknown
 
 VERSION = 1
 """Raised when the same image would come out with other pixels: caches are then made again."""
@@ -19,6 +19,11 @@ IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 GREY_MEAN, GREY_STD = (0.449,), (0.226,)
 # Ink is 1 and paper 0, as it is: the zeros that a convolution pads with are then paper.
 INK_MEAN, INK_STD = (0.0,), (1.0,)
+# (pixel - 127) / 128: how Google's EfficientNet-Lite were trained
+SYMMETRIC_MEAN, SYMMETRIC_STD = 127 / 255, 128 / 255
+
+NORMALISATIONS = ("usual", "symmetric")
+"""``usual``: by ImageNet's mean and deviation, drawings as they are. ``symmetric``: (pixel - 127) / 128."""
 
 LARGEST_SIDE = 4096
 
@@ -33,12 +38,16 @@ class Preprocessing:
     """3 for RGB, 1 for grey"""
     ink: bool = False
     """drawings: bright ink on black paper; an image with a light border is turned into that"""
+    normalisation: str = "usual"
+    """of :data:`NORMALISATIONS`: what a network's pretrained weights expect"""
 
     def __post_init__(self) -> None:
         if not 4 <= self.image_size <= LARGEST_SIDE:
             raise FirststepError(f"image size {self.image_size} is not in 4..{LARGEST_SIDE}")
         if self.channels not in (1, 3) or (self.ink and self.channels != 1):
             raise FirststepError(f"channels must be 1 (grey) or 3 (RGB), not {self.channels}")
+        if self.normalisation not in NORMALISATIONS:
+            raise unknown("normalisation", self.normalisation, NORMALISATIONS)
 
     @property
     def mode(self) -> str:
@@ -47,15 +56,25 @@ class Preprocessing:
 
     @property
     def mean(self) -> tuple[float, ...]:
+        if self.normalisation == "symmetric":
+            return (SYMMETRIC_MEAN,) * self.channels
         return INK_MEAN if self.ink else (GREY_MEAN if self.channels == 1 else IMAGENET_MEAN)
 
     @property
     def std(self) -> tuple[float, ...]:
+        if self.normalisation == "symmetric":
+            return (SYMMETRIC_STD,) * self.channels
         return INK_STD if self.ink else (GREY_STD if self.channels == 1 else IMAGENET_STD)
 
     def describe(self) -> dict[str, Any]:
-        """Plain values for fingerprints and result files; ``Preprocessing(**fields)`` reads them back."""
-        return asdict(self)
+        """Plain values for fingerprints and result files; ``Preprocessing(**fields)`` reads them back.
+
+        The usual normalisation is not among them: fingerprints from before there was another stay the same.
+        """
+        fields = asdict(self)
+        if self.normalisation == "usual":
+            del fields["normalisation"]
+        return fields
 
     def pixels(self, image: Image.Image) -> np.ndarray:
         """Any image as uint8 [image_size, image_size, channels]."""

@@ -8,7 +8,7 @@ changes the others' answers a little.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from firststep.adaptation import StepChoice
+from firststep.backbones import body_features
 from firststep.errors import FirststepError
 from firststep.evaluation.calibration import fit_temperature
 from firststep.evaluation.cross_validation import PROBES, STEPS, CrossValidation, cross_validate
@@ -96,10 +97,12 @@ def adapt_to_images(
             f"`classifier={classifier}` is unknown; choose from auto, {STEPS}, {', '.join(PROBES)}"
         )
     learner = meta.for_classes(len(support.classes)).scaled(rate_multiplier)
+    with torch.no_grad():  # what is frozen is computed once
+        fitted = replace(support, images=body_features(meta.network, support.images))
     has_choice = classifier == "auto" or (classifier == STEPS and steps is None)
     validation = None
     if has_choice or validate:
-        validation = cross_validate(learner, support, steps=steps, progress=progress)
+        validation = cross_validate(learner, fitted, steps=steps, progress=progress)
     chosen: str = classifier
     if classifier == "auto":
         chosen = validation.best if validation is not None else STEPS
@@ -109,21 +112,21 @@ def adapt_to_images(
         choice = validation.choice
     else:
         choice = StepChoice(meta.steps if steps is None else steps, (), 0)
-    params = learner.adapted_params(support.images, support.labels, steps=choice.steps)
+    params = learner.adapted_params(fitted.images, fitted.labels, steps=choice.steps)
     broken = next((name for name, value in params.items() if not bool(value.isfinite().all())), None)
     if broken is not None:
         raise FirststepError(
             f"{broken} is not finite after {choice.steps} steps: the weights are damaged, or the steps are "
             f"too long (rate_multiplier {rate_multiplier:g})"
         )
-    network = frozen_network(learner, params, support.images)
+    network = frozen_network(learner, params, fitted.images)
     if chosen != STEPS:
         path = learner.functional.classifier
-        features = features_of(network, path, support.images)
-        linear = probe_layer(PROBES[chosen](features, support.labels), features)
+        features = features_of(network, path, fitted.images)
+        linear = probe_layer(PROBES[chosen](features, fitted.labels), features)
         replace_module(network, path, linear)
         params = {**params, **{f"{path}.{name}": value for name, value in linear.state_dict().items()}}
-    check_independent(network, support.images)
+    check_independent(network, fitted.images)
     temperature = None
     if validation is not None:
         temperature = fit_temperature(validation.log_probabilities[chosen], validation.labels)

@@ -24,6 +24,7 @@ class ImageSupport:
 
     classes: list[str]
     images: Tensor
+    """Or the features of a network's frozen body, once :func:`adapt_to_images` has computed them."""
     labels: Tensor
 
 

@@ -9,6 +9,7 @@ with extra("cli", "firststep.training"):
         choose_device,
         method_of,
         open_data,
+        open_training_data,
         training_episodes,
         validation_episodes,
     )
@@ -54,6 +55,7 @@ __all__ = [
     "method_of",
     "open_data",
     "open_run",
+    "open_training_data",
     "parse_sweep",
     "pretrain",
     "product_of",

@@ -6,11 +6,28 @@ import warnings
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import nn
 
-from firststep.backbones import build_backbone, build_external, code_of_the_user, freeze, native_image_size
-from firststep.data import Augmentation, Dataset, Episodes, Preprocessing, ProgressCallback, open_dataset
+from firststep.backbones import (
+    BACKBONES,
+    build_backbone,
+    build_external,
+    code_of_the_user,
+    freeze,
+    native_image_size,
+)
+from firststep.data import (
+    Augmentation,
+    Dataset,
+    Episodes,
+    FeatureDataset,
+    FrozenBody,
+    Preprocessing,
+    ProgressCallback,
+    open_dataset,
+)
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.methods import Method, build_method
@@ -62,23 +79,57 @@ class DataSettings(Protocol):
     def partial(self) -> bool: ...
     @property
     def cache(self) -> Path | None: ...
+    @property
+    def backbone(self) -> str: ...
+    @property
+    def device(self) -> str: ...
 
 
 def open_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """The dataset of a configuration; its cache is built if there is none."""
+    """The dataset of a configuration as its network takes it; its cache is built if there is none."""
     size = config.image_size
     if size is None and config.network is not None:
         size = native_image_size(config.network)
-    return open_dataset(
+    data = open_dataset(
         config.data,
         config.data_path,
         image_size=size,
+        normalisation=BACKBONES[config.backbone].normalisation,
         rotations=config.rotations,
         skip_broken=config.skip_broken,
         partial=config.partial,
         cache=config.cache,
         progress=progress,
     )
+    return through_body(data, config, progress)
+
+
+def through_body(data: Dataset, config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
+    """The features of a dataset where the network has a frozen body, computed once; else the dataset."""
+    backbone = BACKBONES[config.backbone]
+    if backbone.body is None:
+        return data
+    body = backbone.body().to(choose_device(config.device))
+    device = next(body.buffers()).device
+    digest = body.digest
+    assert isinstance(digest, str)
+
+    def compute(images: np.ndarray) -> np.ndarray:
+        features: np.ndarray = body(torch.from_numpy(images).to(device)).cpu().numpy()
+        return features
+
+    count = compute(np.zeros((1, data.channels, data.image_size, data.image_size), np.float32)).shape[1]
+    frozen = FrozenBody(name=config.backbone, digest=digest, features=count, compute=compute)
+    return FeatureDataset.of(data, frozen, progress)
+
+
+def open_training_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
+    """:func:`open_data` with all done that a training waits for: the features of a frozen body, if any."""
+    data = open_data(config, progress)
+    if isinstance(data, FeatureDataset):
+        for split in ("train", "val"):
+            data.split(split)
+    return data
 
 
 def method_of(config: TrainConfig) -> Method:

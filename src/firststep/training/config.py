@@ -79,7 +79,7 @@ class TrainConfig:
 
     # The model
     backbone: str = "conv4"
-    """Network: conv4, conv6, resnet10, resnet18 or a registered one."""
+    """Network: conv4, conv6, resnet10, resnet18, efficientnet-lite0 (extra photos) or a registered one."""
     filters: int | None = None
     """Channels of each block of conv4 and conv6; 64 if left out."""
     network: str | None = None

@@ -21,7 +21,7 @@ from firststep.training.build import (
     build_meta_learner,
     choose_device,
     method_of,
-    open_data,
+    open_training_data,
     training_episodes,
     validation_episodes,
 )
@@ -99,7 +99,7 @@ def train(
     ranks = team or Team()
     run, chosen, is_new = ranks.on_rank0(lambda: resolve_run(config, out, resume, updates, resume_if_exists))
     check_every_rank_has_tasks(chosen, ranks)
-    opened = data or ranks.on_all_ranks(lambda: open_data(chosen))
+    opened = data or ranks.on_all_ranks(lambda: open_training_data(chosen))
     check_same_data(opened, ranks)
     device = ranks.device(lambda: choose_device(chosen.device))
     meta = ranks.on_all_ranks(

@@ -76,6 +76,14 @@ class PretrainConfig:
         for option, allowed in (("data", tuple(DATASETS)), ("backbone", tuple(BACKBONES))):
             if getattr(self, option) not in allowed:
                 raise unknown_value(option, getattr(self, option), allowed)
+        if BACKBONES[self.backbone].body is not None:
+            raise FirststepError(
+                f"`backbone` {self.backbone} is pretrained already: leave `firststep pretrain` out"
+            )
+        if BACKBONES[self.backbone].body is not None:
+            raise FirststepError(
+                f"`backbone={self.backbone}` is pretrained and frozen already: start with `firststep train`"
+            )
         limits = {
             "epochs": (1, MOST_EPOCHS), "batch": (2, 2**20), "seed": (0, LARGEST_SEED), "ways": (2, 2**16),
             "shots": (1, 2**16), "queries": (1, 2**16), "validation_episodes": (2, 2**31),

@@ -45,6 +45,25 @@ def glyphs_zero() -> TrainConfig:
     return replace(glyphs_paper(), head="zero")
 
 
+def photos() -> TrainConfig:
+    """Photographs: a small embedding on frozen ImageNet features (extra photos); give it --data-path.
+
+    Only the classifier moves in the inner loop (anil): the body is frozen, and the embedding is small.
+    """
+    return TrainConfig(
+        data="cifar-fs",
+        image_size=128,
+        backbone="efficientnet-lite0",
+        method="anil",
+        head="shared",
+        rate=0.03,
+        outer_rate=5e-5,
+        updates=300,
+        validate_every=50,
+        validation_episodes=100,
+    )
+
+
 def demo() -> TrainConfig:
     """The recipe glyphs-paper cut down to minutes on one core.
 
@@ -58,6 +77,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
     "glyphs": glyphs,
     "glyphs-paper": glyphs_paper,
     "glyphs-zero": glyphs_zero,
+    "photos": photos,
     "demo": demo,
 }
 

