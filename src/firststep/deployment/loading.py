@@ -107,12 +107,7 @@ def _safetensors(path: Path, name: str, device: torch.device) -> DeployedModel:
     except (SafetensorError, OSError, ValueError) as error:
         raise FirststepError(f"{name} is damaged: {error}") from None
     config = TrainConfig.from_json(card.config, name)
-    meta = build_meta_learner(
-        config,
-        image_size=card.preprocessing.image_size,
-        channels=card.preprocessing.channels,
-        device=torch.device("cpu"),
-    )
+    meta = build_meta_learner(config, card.preprocessing, device=torch.device("cpu"), weights_follow=True)
     network = blank_network(meta, len(card.classes), unit_features=card.classifier != STEPS)
     _fill(network, weights, name)
     classifier = ImageClassifier(network, card.preprocessing, card.temperature or 1.0)
