@@ -38,12 +38,23 @@ def trace(function: Callable[..., Any], arguments: list[Any]) -> GraphModule:
     """The tensor operations of a function, those of its backward passes included, as a graph.
 
     It runs on shapes alone ("fake"): to compute it all without a compiler would take its time and its memory.
-    The network's buffers are not among the arguments.
+    The network's buffers are not among the arguments. No operation of the graph writes into another's result,
+    as some of torch's own do (average pooling to one pixel, channels last): what reorders a graph or merges
+    equal operations would give wrong numbers then.
     """
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    with _quiet(), torch.no_grad():
+    def traced(function: Callable[..., Any]) -> GraphModule:
         return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*arguments)
+
+    with _quiet(), torch.no_grad():
+        graph = traced(function)
+        if any(
+            isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+            for node in graph.graph.nodes
+        ):
+            graph = traced(torch.func.functionalize(graph))
+        return graph
 
 
 def eliminate_common_subexpressions(graph: Graph) -> Graph:
