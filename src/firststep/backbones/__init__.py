@@ -1,7 +1,12 @@
 """Networks for few-shot classification: ordinary modules with ``features`` and a linear ``classifier``."""
 
 from firststep.backbones.conv import Conv
-from firststep.backbones.efficientnet import EfficientNetLite0, EfficientNetLite0Body, body_features
+from firststep.backbones.efficientnet import (
+    EfficientNetLite0,
+    EfficientNetLite0Body,
+    body_features,
+    frozen_body,
+)
 from firststep.backbones.external import build_external, check_spec, freeze, native_image_size
 from firststep.backbones.norm import BatchStatisticsNorm
 from firststep.backbones.registry import BACKBONES, Backbone, build_backbone
@@ -24,6 +29,7 @@ __all__ = [
     "check_spec",
     "code_of_the_user",
     "freeze",
+    "frozen_body",
     "make_network",
     "native_image_size",
     "warp",

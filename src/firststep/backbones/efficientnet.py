@@ -203,11 +203,16 @@ class EfficientNetLite0(nn.Module):
 def body_features(network: nn.Module, inputs: Tensor) -> Tensor:
     """What a network takes in place of images, to compute it only once: its frozen body's features.
 
-    What has no frozen body (one with the digest of its weights), and what is no image, is given back.
+    What has no frozen body, and what is no image, is given back.
     """
-    body = getattr(network, "body", None)
-    if not isinstance(inputs, Tensor) or inputs.dim() != 4 or not hasattr(body, "digest"):
+    body = frozen_body(network)
+    if body is None or not isinstance(inputs, Tensor) or inputs.dim() != 4:
         return inputs
-    assert isinstance(body, nn.Module)
     features: Tensor = body(inputs)
     return features
+
+
+def frozen_body(network: nn.Module) -> nn.Module | None:
+    """The part of a network that is never trained; None where there is none."""
+    body = getattr(network, "body", None)
+    return body if isinstance(body, nn.Module) and hasattr(body, "digest") else None

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from firststep.backbones import BatchStatisticsNorm
+from firststep.backbones import BatchStatisticsNorm, frozen_body
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params, set_rows
@@ -33,7 +33,7 @@ class UnitLinear(nn.Linear):
 
 def frozen_network(meta: MetaLearner, params: Params, support: Tensor) -> nn.Module:
     """A copy of the learner's network with these parameters and the batch statistics of a support set."""
-    network = copy.deepcopy(meta.network)
+    network = _copied(meta.network)
     _give_rows(network, meta, len(params[meta.functional.subset("cls")[0]]))
     with torch.no_grad():
         for name, value in network.named_parameters():
@@ -49,7 +49,7 @@ def frozen_network(meta: MetaLearner, params: Params, support: Tensor) -> nn.Mod
 
 def blank_network(meta: MetaLearner, classes: int, *, unit_features: bool) -> nn.Module:
     """A network of the same form, for the stored weights of one."""
-    network = copy.deepcopy(meta.network)
+    network = _copied(meta.network)
     _give_rows(network, meta, classes)
     if unit_features:
         old = network.get_submodule(meta.functional.classifier)
@@ -57,6 +57,12 @@ def blank_network(meta: MetaLearner, classes: int, *, unit_features: bool) -> nn
         replace_module(network, meta.functional.classifier, UnitLinear(old.in_features, classes))
     _make_independent(network)
     return network
+
+
+def _copied(network: nn.Module) -> nn.Module:
+    """A frozen body is shared: nothing changes it, and it is most of the network."""
+    body = frozen_body(network)
+    return copy.deepcopy(network, {} if body is None else {id(body): body})
 
 
 def logits_of(network: nn.Module, images: Tensor) -> Tensor:
