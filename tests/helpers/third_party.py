@@ -18,6 +18,7 @@ from zoo import WAYS, WORDS, Batch, images, masked_words, task_of
 
 def _import(name: str) -> Any:
     """A development dependency, or a skipped test; warnings of its import are not ours."""
+    _declare_operations_of_torchvision()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -26,14 +27,20 @@ def _import(name: str) -> Any:
             pytest.skip(f"{name} is not installed ({error})")
 
 
-def import_timm() -> Any:
-    # torchvision's wheel is built for CUDA: with torch for CPU its compiled operations are not there, and
-    # registering shapes for them fails unless somebody has declared them.
+def _declare_operations_of_torchvision() -> None:
+    """Its wheel is built for CUDA: with torch for CPU its compiled operations are not there, and registering
+    shapes for them fails unless somebody has declared them. timm imports it, and transformers where it is
+    installed."""
+    if _kept:
+        return
     with contextlib.suppress(RuntimeError):  # it is the right build
         library = torch.library.Library("torchvision", "FRAGMENT")
         for operation in ("nms", "qnms"):
             library.define(f"{operation}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
         _kept.append(library)  # gone, it would take its declarations with it
+
+
+def import_timm() -> Any:
     return _import("timm")
 
 

@@ -20,6 +20,7 @@ from firststep.errors import FirststepError
 from firststep.utils.extras import extra
 
 TIMM, HUGGING_FACE = "timm:", "hf:"
+DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 OWN_WEIGHTS = "default"
 """``pretrained`` for the weights that the library itself has for a model."""
 
@@ -101,7 +102,7 @@ def build_external(
     if pretrained is None:
         built.train()
         for module in built.modules():
-            if isinstance(module, nn.modules.dropout._DropoutNd):
+            if isinstance(module, DROPOUT):
                 module.eval()
     else:
         built.eval()

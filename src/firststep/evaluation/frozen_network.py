@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from firststep.backbones import BatchStatisticsNorm, frozen_body
 from firststep.errors import FirststepError
@@ -22,6 +21,10 @@ from firststep.network import Params, set_rows
 
 _ROUNDING = 1e-3
 """Relative difference of logits that the order of summation in batches of other sizes can explain."""
+
+
+BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
 class UnitLinear(nn.Linear):
@@ -112,13 +115,13 @@ def _give_rows(network: nn.Module, meta: MetaLearner, classes: int) -> None:
         set_rows(linear, classes)
 
 
-def _norms(network: nn.Module) -> dict[str, BatchStatisticsNorm | _BatchNorm]:
+def _norms(network: nn.Module) -> dict[str, BatchStatisticsNorm | BatchNorm]:
     """Those that normalise by the batch."""
     return {
         path: norm
         for path, norm in network.named_modules()
         if isinstance(norm, BatchStatisticsNorm)
-        or (isinstance(norm, _BatchNorm) and (norm.training or norm.running_mean is None))
+        or (isinstance(norm, BATCH_NORMS) and (norm.training or norm.running_mean is None))
     }
 
 
@@ -151,8 +154,8 @@ def _measure(network: nn.Module, images: Tensor) -> dict[str, tuple[Tensor, Tens
 def _make_independent(network: nn.Module) -> None:
     """Give each such layer statistics of its own, 0 and 1, to be set; in place."""
     for path, norm in _norms(network).items():
-        kind = type(norm) if isinstance(norm, _BatchNorm) else nn.BatchNorm2d
-        channels = norm.num_features if isinstance(norm, _BatchNorm) else len(norm.weight)
+        kind = type(norm) if isinstance(norm, BATCH_NORMS) else nn.BatchNorm2d
+        channels = norm.num_features if isinstance(norm, BATCH_NORMS) else len(norm.weight)
         fixed = kind(channels, eps=norm.eps, affine=norm.weight is not None)
         if norm.weight is not None:
             fixed.weight, fixed.bias = norm.weight, norm.bias
