@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,10 +39,11 @@ class DeployedModel:
         They are classified one by one, because the last digits depend on the size of a batch.
         """
         found = np.zeros((len(pixels), len(self.card.classes)), dtype=np.float32)
-        for number in range(len(pixels)):
-            found[number] = self.batch(pixels[number : number + 1])
-            if progress is not None:
-                progress("classifying", number + 1, len(pixels))
+        with _one_thread():
+            for number in range(len(pixels)):
+                found[number] = self.batch(pixels[number : number + 1])
+                if progress is not None:
+                    progress("classifying", number + 1, len(pixels))
         return found
 
     def batch(self, pixels: np.ndarray) -> np.ndarray:
@@ -55,6 +57,18 @@ class DeployedModel:
         if not np.isfinite(found).all():
             raise FirststepError("the model's probabilities are not finite: it is damaged")
         return found
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One image keeps one core busy. Threads that wait for each other after every small layer cost more than
+    they bring, and much more where another program has one of the cores."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def deployed(classifier: ImageClassifier, card: ModelCard) -> DeployedModel:
