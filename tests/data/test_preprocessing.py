@@ -108,8 +108,8 @@ def test_symmetric_normalisation_is_written_down_and_the_usual_one_changes_no_fi
     np.testing.assert_allclose(symmetric.normalise(pixels), expected, atol=1e-6)
     assert Preprocessing(**symmetric.describe()) == symmetric
     assert Preprocessing(image_size=4).describe() == {"image_size": 4, "channels": 3, "ink": False}
-    with pytest.raises(FirststepError, match="unknown normalisation 'symetric'; did you mean symmetric"):
-        Preprocessing(image_size=4, normalisation="symetric")
+    with pytest.raises(FirststepError, match="unknown normalisation 'symmetrick'; did you mean symmetric"):
+        Preprocessing(image_size=4, normalisation="symmetrick")
 
 
 def test_images_that_cannot_be_read_are_named(tmp_path: Path) -> None:
