@@ -60,7 +60,7 @@ const json = (body, signal) => ({
 export const getModels = async () => (await request("/api/models", { cache: "no-store" })).json();
 export const getRuns = async (signal) => (await request("/api/runs", { cache: "no-store", signal })).json();
 export const getRun = async (id, signal) =>
-  (await request(`/api/runs/${encodeURIComponent(id)}`, { cache: "no-store", signal })).json();
+  (await request(`/api/runs/${id.split("/").map(encodeURIComponent).join("/")}`, { cache: "no-store", signal })).json();
 export const drawEpisode = async (wanted) => (await request("/api/episode", json(wanted))).json();
 export const exportModel = async (wanted) => (await request("/api/export", json(wanted))).blob();
 

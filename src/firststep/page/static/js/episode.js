@@ -3,10 +3,11 @@
 import { drawEpisode } from "./api.js";
 import { replaceAll } from "./examples.js";
 import { button, h, newId, setText } from "./parts/dom.js";
-import { listed, plural } from "./parts/format.js";
+import { plural } from "./parts/format.js";
 import { on, state, workingModels } from "./store.js";
 
-const FIRST = { ways: 5, shots: 5, queries: 3, seed: 1 };
+// A typical one: MAML has 20 % and the conditioned model 80 % after one step; over 600 episodes it is 22 and 79.
+const FIRST = { ways: 5, shots: 5, queries: 3, seed: 3 };
 
 const drawer = () => workingModels().find((model) => model.can_draw_episodes);
 const smallest = () => Math.min(FIRST.ways, ...workingModels().map((model) => model.most_classes ?? Infinity));
@@ -63,13 +64,11 @@ export function mountEpisode(box, origin) {
 }
 
 function words() {
-  const models = workingModels().map((model) => model.label);
-  const who = models.length > 1 ? `${listed(models)} learn` : `${models[0] ?? "A model"} learns`;
   const { origin } = state;
   if (origin.kind === "episode") {
     const classes = plural(origin.ways, "class", "classes");
-    return `${who} from a random test episode of ${origin.data}: ${classes} that no model has met, ${plural(origin.shots, "example")} of each. Change anything, or start empty and draw your own.`;
+    return `A random test episode of ${origin.data}: ${classes} that were not in training, ${plural(origin.shots, "example")} of each. Change anything, or start empty and draw your own.`;
   }
-  if (origin.kind === "shared") return `${who} from the examples that were shared with you. Change anything, or add your own.`;
-  return `${who} from your examples, a few of each class; every change is learned at once.`;
+  if (origin.kind === "shared") return "The examples that were shared with you. Change anything, or add your own.";
+  return "Your own examples. A few of each class are enough; every change is learned at once.";
 }

@@ -11,6 +11,15 @@ import { makeModelPanel } from "./model-panel.js";
 import { makeQuestions } from "./questions.js";
 import { makeSteps } from "./steps.js";
 
+/** Rings at the number of steps that `auto` takes; models that agree share the word. */
+function autoMarks(series) {
+  const marked = series.filter((one) => one.points[one.auto]);
+  return marked.map((one, place) => {
+    const isFirst = marked.findIndex((other) => other.auto === one.auto) === place;
+    return { x: one.auto, y: one.points[one.auto][1], style: one.style, text: isFirst ? "auto" : "" };
+  });
+}
+
 export function mountAsk(section) {
   let panels = [];
   let width = 0;
@@ -27,6 +36,7 @@ export function mountAsk(section) {
     ),
     questions.element,
     makeSteps(),
+    h("p", { class: "note" }, "Bars: the probability of each class after so many gradient steps. The full colour is the answer, a tick the truth."),
     models,
     figure,
   );
@@ -62,7 +72,7 @@ export function mountAsk(section) {
         x: { label: "gradient steps", high: state.limits.steps, ticks: Array.from({ length: state.limits.steps + 1 }, (_, step) => step) },
         y: { high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], text: percent },
         cursor: state.step,
-        marks: series.filter((one) => one.points[one.auto]).map((one) => ({ x: one.auto, y: one.points[one.auto][1], style: one.style, text: "auto" })),
+        marks: autoMarks(series),
         pick: (step) => choose({ step }),
         label: series.map((one) => `${one.name}: ${one.points.map(([step, share]) => `step ${step} ${percent(share)}`).join(", ")}`).join(". "),
       }),

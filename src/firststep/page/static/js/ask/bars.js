@@ -14,8 +14,8 @@ export function barChart(result, style, width, question) {
   const { shown } = result;
   const place = shown?.queryIds.indexOf(question.id) ?? -1;
   if (place < 0 || !shown.steps[0]) return null;
-  const names = width < 330 ? 62 : 96;
-  const values = 44;
+  const names = width < 330 ? 100 : width < 420 ? 116 : 138;
+  const values = 50;
   const steps = state.limits.steps;
   const wide = (width - names - values) / (steps + 1);
   const height = HEAD + ROW * shown.classIds.length + FOOT;
@@ -54,15 +54,15 @@ function classRow({ id, number, shown, rows, step, question, left, wide, width }
     const gap = Math.min(3, wide / 6);
     return s("rect", { class: isWinner ? "bar winner" : "bar", x: left + wide * place + gap, y: base - tall, width: wide - 2 * gap, height: tall, rx: 1.5 });
   });
-  const letters = Math.floor((left - 46) / 7.2);
+  const letters = Math.floor((left - 60) / 8.2);
   const name = one?.name ?? shown.names[number];
   return [
-    s("line", { class: "grid", x1: left, x2: width - 44, y1: base, y2: base }),
-    first && s("image", { href: address(first.seen), x: 2, y: top + 3, width: 27, height: 27, class: "seen" }),
+    s("line", { class: "grid", x1: left, x2: width - 50, y1: base, y2: base }),
+    first && s("image", { href: address(first.seen), x: 2, y: top + 3, width: 28, height: 28, class: "pixels" }),
     s("text", { class: isTrue ? "name true" : "name", x: 35, y: base - 8 }, name.length > letters + 1 ? `${name.slice(0, letters)}…` : name, s("title", {}, name)),
     ...bars,
     s("text", { class: rows[step][number] === Math.max(...rows[step]) ? "value winner" : "value", x: width - 2, y: base - 7, "text-anchor": "end" }, percent(rows[step][number])),
-    isTrue && s("path", { class: "tick-true", d: `M${left - 13} ${base - 12}l3.5 4l6 -8` }),
+    isTrue && s("path", { class: "tick-true", d: `M${left - 15} ${base - 12}l3.5 4l6 -8` }),
   ].filter(Boolean);
 }
 

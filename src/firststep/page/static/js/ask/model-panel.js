@@ -4,7 +4,7 @@ import { answers, score } from "../adaptation.js";
 import { h, onWidth, setText } from "../parts/dom.js";
 import { percent, plural } from "../parts/format.js";
 import { key } from "../parts/styles.js";
-import { queryById, state } from "../store.js";
+import { classById, queryById, state } from "../store.js";
 import { barChart } from "./bars.js";
 
 /** {element, update()} */
@@ -41,12 +41,14 @@ export function makeModelPanel(model, style) {
     const chart = shown && question && width > 0 ? barChart(result, style, width, question) : null;
     if (chart) bars.replaceChildren(chart);
     else if (!shown || !question) bars.replaceChildren();
-    setText(auto, shown?.auto ? `Auto takes ${plural(shown.auto.steps, "step")}. ${shown.auto.why ?? ""}` : "");
+    setText(auto, shown?.auto ? `Auto takes ${plural(shown.auto.steps, "step")}: ${shown.auto.why}` : "");
   }
 
   function showScore(shown) {
     const now = score(shown, state.step);
-    setText(big, now === null ? "–" : percent(now.right / now.of));
+    const answer = answers(shown, state.step).get(state.chosen);
+    setText(big, now === null ? (classById(answer)?.name ?? "–") : percent(now.right / now.of));
+    big.classList.toggle("in-words", now === null);
     setText(words, sentence(shown, now));
   }
 
@@ -61,7 +63,7 @@ function waitingLine(result) {
 function sentence(shown, now) {
   if (!shown?.steps[state.step]) return "";
   const after = state.step === 0 ? "before the first step" : `after ${plural(state.step, "step")}`;
-  if (now === null) return `${after}; label questions to see how many are right`;
+  if (now === null) return state.queries.length === 0 ? "" : `is the answer ${after}`;
   const given = [...answers(shown, state.step).values()];
   const counts = given.map((id) => given.filter((other) => other === id).length);
   const share = Math.max(...counts) / given.length;

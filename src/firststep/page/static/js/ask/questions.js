@@ -15,7 +15,7 @@ export function makeQuestions() {
   let drawn = null; // id of the question on the pad
   let latest = 0;
   const problem = h("p", { class: "problem", role: "alert" });
-  const pad = makePad({ hint: "ask: draw", changed: drawing, done: fresh });
+  const pad = makePad({ hint: "draw to ask", changed: drawing, done: fresh });
   pad.setLabel("Drawing pad for a question");
   const next = button("New", fresh, { class: "quiet", "aria-label": "New drawing" });
   const undo = button("Undo", () => pad.undo(), { class: "quiet", "aria-label": "Undo stroke of the question" });

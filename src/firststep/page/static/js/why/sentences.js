@@ -1,7 +1,7 @@
 // What the spectrum says, in plain words.
 
 import { large, percent, plural } from "../parts/format.js";
-import { WALK_STEPS, wayLeft } from "./walk.js";
+import { WALK_STEPS, covered } from "./walk.js";
 
 /** About the condition number at the shown step. */
 export function conditionSentence(label, message) {
@@ -22,7 +22,7 @@ export function spectrumSentence(label, message) {
 
 /** About the picture of the bowl. */
 export function walkSentence(conditionNumber) {
-  const left = wayLeft(conditionNumber);
-  const words = left > 0.995 ? "nearly all" : percent(left);
-  return `${WALK_STEPS} steps on a bowl with these two curvatures: ${words} of the way is left.`;
+  const share = covered(conditionNumber);
+  const words = share < 0.001 ? "less than 0.1 %" : share < 0.01 ? "less than 1 %" : percent(share);
+  return `${WALK_STEPS} steps get down the steep wall, and cover ${words} of the way along the valley.`;
 }

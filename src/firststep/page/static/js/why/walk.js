@@ -7,7 +7,7 @@ export const WALK_STEPS = 10;
 const ANGLE = (25 * Math.PI) / 180; // of the valley, so that neither axis is special
 const START = { flat: 1, steep: 0.3 };
 const RATE = 1.5; // step length times the largest curvature: stable, and half of it is overshot
-const CONTOURS = 9;
+const CONTOURS = 14;
 const HALF_WIDTH = 1.2;
 
 /** Places after 0, 1, 2, ... steps along both directions; curvatures are 1 and 1 / conditionNumber. */
@@ -18,10 +18,9 @@ export function walk(conditionNumber) {
   }));
 }
 
-/** Share of the way to the minimum that is left after all steps. */
-export function wayLeft(conditionNumber) {
-  const end = walk(conditionNumber).at(-1);
-  return Math.hypot(end.flat, end.steep) / Math.hypot(START.flat, START.steep);
+/** Share of the way along the valley that all steps together cover. */
+export function covered(conditionNumber) {
+  return 1 - walk(conditionNumber).at(-1).flat / START.flat;
 }
 
 export function walkPicture({ conditionNumber, style, width, step, label }) {

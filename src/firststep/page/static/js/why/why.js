@@ -80,7 +80,7 @@ function drawSpectrum({ plot, legend, words, width, title }) {
       height: HEIGHT,
       series,
       x: { label: "eigenvalue, from the largest", low: 1, high: count, ticks: spectrumTicks(count) },
-      y: { log: true, high: 1 },
+      y: { log: true, low: 0.1, high: 1 },
       label: series.map((one) => `${one.name}: from 1 down to ${one.points.at(-1)?.[1].toExponential(1)}`).join(". "),
     }),
   );
@@ -103,7 +103,7 @@ function makeWalks() {
       "figcaption",
       {},
       h("strong", {}, "What that does to gradient descent"),
-      h("p", { class: "note" }, "A bowl as steep and as flat as the steepest and the flattest direction of this support set, before the first step; the step length is 1.5 divided by the largest curvature, for all models alike. The cross is where it should end."),
+      h("p", { class: "note" }, "A bowl as steep and as flat as the steepest and the flattest direction of this support set, before the first step; the step length is 1.5 divided by the largest curvature, for all models alike. The cross is where it should end, the ring the step chosen above."),
     ),
     walks,
   );
