@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -68,7 +67,7 @@ def learner_for(meta: MetaLearner, classes: int) -> MetaLearner:
         raise FirststepError(str(error)) from None
 
 
-def adaptation_events(
+def step_events(
     meta: MetaLearner,
     preprocessing: Preprocessing,
     lesson: Lesson,
@@ -77,7 +76,7 @@ def adaptation_events(
     rate: float | None,
     stop: threading.Event,
 ) -> Iterator[dict[str, Any]]:
-    """``step`` for 0..steps, ``auto`` and ``done``.
+    """``step`` for 0..steps.
 
     Args:
         meta: the learner, which no other thread uses meanwhile.
@@ -87,12 +86,10 @@ def adaptation_events(
         rate: α, to be told beside the curvature.
         stop: set when nobody listens any more.
     """
-    began = time.monotonic()
     learner = learner_for(meta, len(lesson.classes))
-    support = lesson.support(meta, preprocessing)
+    support = _fitted(meta, preprocessing, lesson)
     queries = _images(lesson.queries, preprocessing, meta)
-    with torch.no_grad():  # what is frozen is computed once; queries one by one, as they are asked
-        support = replace(support, images=body_features(meta.network, support.images))
+    with torch.no_grad():  # what is frozen is computed once, of queries one by one, as they are asked
         alone = [body_features(meta.network, query[None]) for query in queries]
     asked = torch.cat(alone) if alone else queries
     trajectory = learner.iterate_steps(support.images, support.labels)
@@ -105,9 +102,21 @@ def adaptation_events(
             **_spectrum(learner, support, params, taken),
             "rate": rate,
         }
-    check(stop)
-    yield _auto(learner, support, stop)
-    yield {"type": "done", "seconds": round(time.monotonic() - began, 3)}
+
+
+def auto_event(
+    meta: MetaLearner, preprocessing: Preprocessing, lesson: Lesson, stop: threading.Event
+) -> dict[str, Any]:
+    """``auto``: the number of steps that ``firststep adapt`` would take."""
+    learner = learner_for(meta, len(lesson.classes))
+    support = _fitted(meta, preprocessing, lesson)
+    validation = cross_validate(learner, support, probes=False, progress=partial(check, stop))
+    if validation is None:
+        why = f"a class has one example, so none can be held out: {learner.steps} as it was trained"
+        return {"type": "auto", "steps": learner.steps, "losses": [], "why": why}
+    why = f"the lowest loss on examples that were held out, each once in {validation.folds} folds"
+    losses = [_finite(loss) for loss in validation.choice.losses]
+    return {"type": "auto", "steps": validation.choice.steps, "losses": losses, "why": why}
 
 
 def _answers(
@@ -158,15 +167,11 @@ def _spectrum(learner: MetaLearner, support: ImageSupport, params: Params, taken
     }
 
 
-def _auto(learner: MetaLearner, support: ImageSupport, stop: threading.Event) -> dict[str, Any]:
-    """The number of steps that ``firststep adapt`` would take."""
-    validation = cross_validate(learner, support, progress=partial(check, stop))
-    if validation is None:
-        why = f"a class has one example, so none can be held out: {learner.steps} as it was trained"
-        return {"type": "auto", "steps": learner.steps, "losses": [], "why": why}
-    why = f"the lowest loss on examples that were held out, each once in {validation.folds} folds"
-    losses = [_finite(loss) for loss in validation.choice.losses]
-    return {"type": "auto", "steps": validation.choice.steps, "losses": losses, "why": why}
+def _fitted(meta: MetaLearner, preprocessing: Preprocessing, lesson: Lesson) -> ImageSupport:
+    """The support set as the inner loop takes it: what is frozen is computed once."""
+    support = lesson.support(meta, preprocessing)
+    with torch.no_grad():
+        return replace(support, images=body_features(meta.network, support.images))
 
 
 def _images(pixels: np.ndarray, preprocessing: Preprocessing, meta: MetaLearner) -> Tensor:

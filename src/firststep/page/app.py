@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,9 +18,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from firststep.errors import FirststepError, reason
-from firststep.page.adapting import adaptation_events
 from firststep.page.episodes import EpisodeSource
 from firststep.page.exporting import export
+from firststep.page.lessons import Teacher
 from firststep.page.limits import Limits
 from firststep.page.messages import Refused, one_line, without_paths
 from firststep.page.models import Models
@@ -38,7 +37,7 @@ from firststep.page.requests import (
 from firststep.page.runs import RunsFolder
 from firststep.page.security import Address, Guard
 from firststep.page.static_files import TYPES, served
-from firststep.page.streaming import Lines, in_turn, while_connected
+from firststep.page.streaming import Lines, while_connected
 from firststep.page.turns import Turns
 from firststep.training import package_version
 
@@ -66,6 +65,7 @@ class Page:
         self._limits = limits or Limits()
         self._episodes = EpisodeSource()
         self._adaptations = Turns(self._limits.at_once, self._limits.waiting)
+        self._teacher = Teacher(self._adaptations, self._describe)
         # Pictures and runs have threads of their own: they need not wait for adaptations.
         self._quick = Turns(self._limits.at_once, self._limits.waiting)
 
@@ -157,22 +157,8 @@ class Page:
         lesson = await self._quick.run(
             lambda place, stop: checked_lesson(model, asked.classes, asked.queries, self._limits)
         )
-        if self._adaptations.is_full:
-            raise Refused(
-                HTTPStatus.SERVICE_UNAVAILABLE, "too many requests wait already; try again in a moment"
-            )
-
-        def events(place: int, stop: threading.Event) -> Any:
-            return adaptation_events(
-                model.learner(place),
-                model.preprocessing,
-                lesson,
-                steps=asked.steps,
-                rate=model.rate,
-                stop=stop,
-            )
-
-        return Lines(in_turn(self._adaptations, events, self._describe))
+        self._adaptations.check_open()
+        return Lines(self._teacher.give(model, lesson, asked.steps))
 
     async def _episode(self, request: Request) -> Response:
         asked = await read_json(request, EpisodeRequest, self._limits)

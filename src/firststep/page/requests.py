@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
@@ -90,6 +91,7 @@ async def read_files(request: Request, limits: Limits) -> list[UploadFile]:
         raise Refused(status, f"the form cannot be read: {error.detail}") from None
     files = [value for key, value in form.multi_items() if key == "file" and isinstance(value, UploadFile)]
     if not files:
+        await form.close()
         raise Refused(HTTPStatus.BAD_REQUEST, "the form has no file in the field `file`")
     return files
 
@@ -139,8 +141,11 @@ def _at_most(what: str, count: int, most: int) -> None:
         raise FirststepError(f"{count} {what} are too many: at most {most} in all")
 
 
-class _TooLarge(Exception):
-    pass
+class _TooLarge(MultiPartException):
+    """Of the kind for which the reader of forms closes what it has of them."""
+
+    def __init__(self) -> None:
+        super().__init__("too large")
 
 
 class _reading:
@@ -160,7 +165,7 @@ class _reading:
             await self._deadline.__aexit__(kind, error, trace)  # type: ignore[arg-type]
         except TimeoutError:
             raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the request took too long to arrive") from None
-        if isinstance(error, _TooLarge):
+        if isinstance(error, _TooLarge) or (error and isinstance(error.__context__, _TooLarge)):
             most = self._limits.upload_bytes // 2**20
             raise Refused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the request is larger than {most} MiB"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -73,20 +74,21 @@ async def while_connected(receive: Receive, work: Awaitable[Result]) -> Result:
 
 
 async def in_turn(
-    turns: Turns, events: Events, describe: Callable[[BaseException], str]
+    turns: Turns, events: Events, describe: Callable[[BaseException], str], *, patient: bool = False
 ) -> AsyncGenerator[Event, None]:
-    """The place in the line as it changes, ``start``, then the events of a job in a worker thread.
+    """The events of a job in a worker thread, when it is its turn.
 
-    Whatever the job raises becomes a last event ``error``. Closing the generator asks the job to stop.
+    Before them, unless it is patient, its place in the line as that changes, and ``start``. Whatever the job
+    raises becomes a last event ``error``. Closing the generator asks the job to stop.
     """
-    ticket = turns.enter()
+    ticket = turns.enter(patient=patient)
     stop = threading.Event()
     future: Future[None] | None = None
     loop = asyncio.get_running_loop()
     found: asyncio.Queue[Event | None] = asyncio.Queue()
 
     def put(event: Event | None) -> None:
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
             loop.call_soon_threadsafe(found.put_nowait, event)
 
     def job(place: int, stop: threading.Event) -> None:
@@ -104,9 +106,11 @@ async def in_turn(
 
     try:
         while ticket.place is None:
-            yield {"type": "waiting", "ahead": ticket.ahead}
+            if not patient:
+                yield {"type": "waiting", "ahead": ticket.ahead}
             await ticket.change()
-        yield {"type": "start"}
+        if not patient:
+            yield {"type": "start"}
         future = turns.start(ticket, job, stop)
         while (event := await found.get()) is not None:
             yield event

@@ -23,15 +23,15 @@ Job = Callable[[int, threading.Event], Result]
 class Ticket:
     """A place in the line; ``place`` is set when it is its turn."""
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
+    def __init__(self, line: deque[Ticket]) -> None:
+        self.line = line
         self._changed = asyncio.Event()
         self.place: int | None = None
 
     @property
     def ahead(self) -> int:
-        """Those that wait and come first."""
-        return self._turns.line.index(self)
+        """Those that wait in the same line and come first."""
+        return self.line.index(self)
 
     async def change(self) -> None:
         """Until it is its turn or there are fewer ahead."""
@@ -51,7 +51,8 @@ class Turns:
     """
 
     def __init__(self, at_once: int, waiting: int) -> None:
-        self.line: deque[Ticket] = deque()
+        self._line: deque[Ticket] = deque()
+        self._patient: deque[Ticket] = deque()
         self._free = list(reversed(range(at_once)))
         self._waiting = waiting
         # One thread a job: many jobs would fight over the cores, and small networks gain nothing.
@@ -59,35 +60,38 @@ class Turns:
             at_once, thread_name_prefix="firststep-page", initializer=torch.set_num_threads, initargs=(1,)
         )
 
-    @property
-    def is_full(self) -> bool:
-        return not self._free and len(self.line) >= self._waiting
-
-    def enter(self) -> Ticket:
-        if self.is_full:
+    def check_open(self) -> None:
+        """Refuse one more where too many wait."""
+        if not self._free and len(self._line) >= self._waiting:
             raise Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                f"{len(self.line)} requests wait already; try again in a moment",
+                f"{len(self._line)} requests wait already; try again in a moment",
             )
-        ticket = Ticket(self)
-        self.line.append(ticket)
+
+    def enter(self, *, patient: bool = False) -> Ticket:
+        """Take a place in the line; what is ``patient`` lets all others go first, and is never refused."""
+        if not patient:
+            self.check_open()
+        line = self._patient if patient else self._line
+        ticket = Ticket(line)
+        line.append(ticket)
         self._call_next()
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
         """Give the place back, or stop waiting for one."""
         if ticket.place is None:
-            self.line.remove(ticket)
+            ticket.line.remove(ticket)
         else:
             self._free.append(ticket.place)
         self._call_next()
 
     def _call_next(self) -> None:
-        while self._free and self.line:
-            first = self.line.popleft()
+        while self._free and (line := self._line or self._patient):
+            first = line.popleft()
             first.place = self._free.pop()
             first.tell()
-        for ticket in self.line:
+        for ticket in self._line:
             ticket.tell()
 
     def start(self, ticket: Ticket, job: Job[Result], stop: threading.Event) -> Future[Result]:
