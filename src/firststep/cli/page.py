@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -40,21 +41,26 @@ def page(
         open: Open the page in the browser.
         device: cpu, cuda, ...; as trained if left out.
     """
-    models = load_models(run, device)
-    for name, why in models.failed.items():
-        say(f"warning: {name} cannot be used: {why}")
-    if not models.ready:
-        raise FirststepError("none of the models can be loaded")
-    with bound(host, port) as listening:
+    with bound(host, port) as listening:  # first, because loading takes a while
+        models = load_models(run, device)
+        for name, why in models.failed.items():
+            say(f"warning: {name} cannot be used: {why}")
+        if not models.ready:
+            raise FirststepError("none of the models can be loaded")
         address = Address.of(host, listening.getsockname()[1])
         if address.token is not None:
             say(f"warning: served to the network at {host}; whoever has the address below can use the page")
 
         def show() -> None:
             console().print(f"{address.url}  (Ctrl-C stops)")
-            if open:
-                webbrowser.open(address.url)
+            if open:  # in a thread, because some browsers return when they are closed
+                threading.Thread(target=_open, args=(address.url,), daemon=True).start()
 
         with contextlib.suppress(KeyboardInterrupt):
             serve(Page(models, runs, report=say), listening, address, show)
     say("stopped")
+
+
+def _open(url: str) -> None:
+    with contextlib.suppress(webbrowser.Error):  # there is none: the address is printed
+        webbrowser.open(url)

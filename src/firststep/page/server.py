@@ -25,6 +25,8 @@ SECONDS_TO_END = 2
 
 def bound(host: str, port: int | None) -> socket.socket:
     """A socket at an address; without a port the default one, or the next that is free."""
+    if port is not None and not 0 <= port <= 65535:
+        raise FirststepError(f"`port` must be 0..65535, not {port}")
     tried = [DEFAULT_PORT + number for number in range(PORTS_TRIED)] if port is None else [port]
     for number in tried:
         try:
@@ -33,8 +35,6 @@ def bound(host: str, port: int | None) -> socket.socket:
             if error.errno == errno.EADDRINUSE and number != tried[-1]:
                 continue
             raise FirststepError(_why_not(host, number, port is None, error)) from None
-        except OverflowError:
-            raise FirststepError(f"`port` must be 0..65535, not {number}") from None
     raise AssertionError("there is a last port")
 
 
