@@ -108,6 +108,12 @@ def test_a_damaged_run_does_not_hide_the_others(watched: ServedPage, tmp_path: P
     assert watched.ask("/api/runs/broken").status == 422
 
 
+def test_a_name_that_is_no_text(watched: ServedPage, tmp_path: Path) -> None:
+    tiny_run(tmp_path / "runs" / "good", updates=2).folder.rename(tmp_path / "runs" / "na\udcff me")
+    assert list(listed(watched)) == ["na\ufffd me"]
+    assert watched.ask("/api/runs/na%EF%BF%BD%20me").json()["updates"] == [2]
+
+
 def test_whether_a_lock_is_held_is_told_without_taking_it(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     assert is_locked(path) is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -121,7 +122,7 @@ class Page:
         return _file(request.path_params["name"])
 
     async def _list_models(self, request: Request) -> Response:
-        return JSONResponse(
+        return Json(
             {
                 "version": package_version(),
                 "models": self._models.describe(),
@@ -148,7 +149,7 @@ class Page:
         finally:
             for file in files:
                 await file.close()
-        return JSONResponse({"results": results})
+        return Json({"results": results})
 
     async def _adapt(self, request: Request) -> Any:
         asked = await read_json(request, AdaptRequest, self._limits)
@@ -164,7 +165,7 @@ class Page:
         asked = await read_json(request, EpisodeRequest, self._limits)
         model = self._models.get(asked.model)
         draw = partial(self._episodes.draw, model, asked, self._models.preprocessings(), self._limits)
-        return JSONResponse(await self._quick.run(lambda place, stop: draw()))
+        return Json(await self._quick.run(lambda place, stop: draw()))
 
     async def _export(self, request: Request) -> Response:
         asked = await read_json(request, ExportRequest, self._limits)
@@ -189,11 +190,17 @@ class Page:
         )
 
     async def _list_runs(self, request: Request) -> Response:
-        return JSONResponse(await self._quick.run(lambda place, stop: self._runs.describe()))
+        return Json(await self._quick.run(lambda place, stop: self._runs.describe()))
 
     async def _run(self, request: Request) -> Response:
         key = request.path_params["key"]
-        return JSONResponse(await self._quick.run(lambda place, stop: self._runs.curves(key)))
+        return Json(await self._quick.run(lambda place, stop: self._runs.curves(key)))
+
+
+class Json(JSONResponse):
+    def render(self, content: Any) -> bytes:
+        """In ASCII: names of files may hold bytes that are no text."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def _file(name: str) -> Response:
@@ -203,9 +210,9 @@ def _file(name: str) -> Response:
     return Response(path.read_bytes(), media_type=TYPES[path.suffix])
 
 
-def _error(status: int, message: str) -> JSONResponse:
-    return JSONResponse({"error": message}, status_code=int(status))
+def _error(status: int, message: str) -> Json:
+    return Json({"error": message}, status_code=int(status))
 
 
-async def _http_error(request: Request, error: HTTPException) -> JSONResponse:
+async def _http_error(request: Request, error: HTTPException) -> Json:
     return _error(error.status_code, HTTPStatus(error.status_code).phrase.lower())

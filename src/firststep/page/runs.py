@@ -35,7 +35,7 @@ class RunsFolder:
     def listed(self) -> dict[str, Run]:
         """By their names relative to the folder, the latest first."""
         found = sorted(self._found(self.folder, DEEPEST), key=_last_sign, reverse=True)[:MOST_RUNS]
-        return {run.folder.relative_to(self.folder).as_posix(): run for run in found}
+        return {_text(run.folder.relative_to(self.folder).as_posix()): run for run in found}
 
     def _found(self, folder: Path, deep: int) -> Iterator[Run]:
         try:
@@ -58,7 +58,7 @@ class RunsFolder:
         }
 
     def _line(self, key: str, run: Run) -> dict[str, Any]:
-        line = {"id": key, "name": run.name}
+        line = {"id": key, "name": _text(run.name)}
         try:
             return {**line, **_summary(run), "error": None}
         except Exception as error:  # a damaged run must not hide the others
@@ -137,6 +137,11 @@ def _seconds_left(run: Run, update: int, total: int) -> float | None:
         return None
     session = _changed(run.metrics_path) - began
     return round((total - update) * (known.seconds + session) / update, 1) if session > 0 else None
+
+
+def _text(name: str) -> str:
+    """A name that a browser can send back: bytes that are no text are shown as such."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _finite(value: Any) -> Any:
