@@ -7,6 +7,7 @@ import { mountEpisode, tryEpisode } from "./episode.js";
 import { startEmpty, undo } from "./examples.js";
 import { keepExamples, restoreExamples } from "./keeping.js";
 import { setText } from "./parts/dom.js";
+import { written } from "./parts/format.js";
 import { mountTheme } from "./parts/theme.js";
 import { mountRuns } from "./runs/runs.js";
 import { readFile, readLink, unpack } from "./share.js";
@@ -19,7 +20,8 @@ const $ = (id) => document.getElementById(id);
 
 async function loadModels() {
   const { models, limits, version } = await getModels();
-  Object.assign(state, { models, version, limits: { ...state.limits, ...limits } });
+  const named = models.map((model) => ({ ...model, label: written(model.label) }));
+  Object.assign(state, { models: named, version, limits: { ...state.limits, ...limits } });
   setText($("version"), version ? `firststep ${version}.` : "");
   emit("models");
 }

@@ -12,8 +12,7 @@ import { makeWebcam } from "../teach/webcam.js";
 
 /** {element, take(files)} */
 export function makeQuestions() {
-  let drawn = null; // id of the question on the pad
-  let latest = 0;
+  let sheet = { query: null, strokes: 0 }; // what is on the pad: the id of its question, once it has one
   const problem = h("p", { class: "problem", role: "alert" });
   const pad = makePad({ hint: "draw to ask", changed: drawing, done: fresh });
   pad.setLabel("Drawing pad for a question");
@@ -26,24 +25,24 @@ export function makeQuestions() {
   /** The question on the pad follows every stroke. */
   async function drawing() {
     undo.disabled = next.disabled = pad.isEmpty();
-    const ours = ++latest;
+    const ours = sheet; // a new sheet may come while the server looks at this one
+    const strokes = ++ours.strokes;
     if (pad.isEmpty()) {
-      if (queryById(drawn)) removeQuery(drawn);
-      drawn = null;
+      if (queryById(ours.query)) removeQuery(ours.query);
+      ours.query = null;
       return;
     }
     const { good, problem: line } = await seeFiles([{ file: await pad.file(), folder: "" }]);
-    if (ours !== latest) return; // another stroke came meanwhile
+    if (strokes !== ours.strokes) return; // another stroke came meanwhile
     setText(problem, line);
     if (good.length === 0) return;
-    if (queryById(drawn)) replaceQuery(drawn, good[0].seen);
-    else if (addQueries([good[0]].map(({ seen }) => ({ seen }))) === 0) drawn = state.queries.at(-1).id;
+    if (queryById(ours.query)) replaceQuery(ours.query, good[0].seen);
+    else if (addQueries([{ seen: good[0].seen }]) === 0) ours.query = state.queries.at(-1).id;
     else setText(problem, `There is room for ${state.limits.queries} questions.`);
   }
 
   function fresh() {
-    latest++;
-    drawn = null;
+    sheet = { query: null, strokes: 0 };
     pad.clear();
     undo.disabled = next.disabled = true;
   }

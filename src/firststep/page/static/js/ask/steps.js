@@ -12,8 +12,9 @@ export function makeSteps() {
   const shown = h("output", { for: id, class: "step-now" });
   const play = button("Play", () => (timer === null ? start() : stop()), { class: "play", "aria-label": "Play the steps" });
   slider.addEventListener("input", () => {
+    const step = Number(slider.value); // before stop() shows the old one
     stop();
-    choose({ step: Number(slider.value) });
+    choose({ step });
   });
 
   function start() {

@@ -1,6 +1,6 @@
 // Numbers as people read them.
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 
 /** 149000 → "149,000"; 51.8 → "52"; 1.2e9 → "1.2 × 10⁹" */
 export function large(number) {
@@ -19,6 +19,9 @@ function power(number) {
 export function superscript(number) {
   return [...String(number)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit] ?? "⁻").join("");
 }
+
+/** As people write it at the beginning of a sentence. */
+export const written = (label) => label.replace(/\bmaml\b/g, "MAML");
 
 export const plural = (count, word, many = `${word}s`) => `${count} ${count === 1 ? word : many}`;
 
