@@ -2,7 +2,8 @@
 
     python benchmarks/page_screenshots.py            # into docs/images/page-*.png
 
-Needs Chromium (``apt-get install chromium``). Whoever changes how the page looks takes them anew, and looks at them.
+Needs Chromium (``apt-get install chromium``). Whoever changes how the page looks takes them anew, and looks
+at them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ MODELS = ("builtin:glyphs-maml", "builtin:glyphs-conditioned")
 PATIENCE = 300_000
 """Milliseconds; the machine may be busy."""
 WIDE, PHONE = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
 LARGEST = 250_000
 """Bytes of a file."""
 

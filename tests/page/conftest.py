@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from firststep.page import Models, load_models
 from browsing import Tab, chromium
+from firststep.page import Models, load_models
 from runs import tiny_run
 from served_page import ServedPage, lesson_of, served
 

@@ -64,7 +64,10 @@ def test_everything_with_the_keyboard_alone(tab: Tab) -> None:
     press = tab.page.keyboard.press
     tab.button("Start empty").focus()
     press("Enter")
-    for name, keys in (("A", ["ArrowRight", "ArrowRight", "ArrowRight"]), ("B", ["ArrowDown", "ArrowDown", "ArrowDown"])):
+    for name, keys in (
+        ("A", ["ArrowRight", "ArrowRight", "ArrowRight"]),
+        ("B", ["ArrowDown", "ArrowDown", "ArrowDown"]),
+    ):
         tab.page.get_by_label(f"Drawing pad of {name}.").focus()
         for key in (" ", *keys, " ", "Enter"):
             press(key)

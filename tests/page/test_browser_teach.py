@@ -129,7 +129,8 @@ def test_pasted_picture_goes_to_the_card_that_was_used_last(tab: Tab) -> None:
         const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
         const data = new DataTransfer();
         data.items.add(new File([bytes], "clip.png", { type: "image/png" }));
-        document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+        const paste = new ClipboardEvent("paste", { clipboardData: data, bubbles: true });
+        document.activeElement.dispatchEvent(paste);
     }"""
     tab.page.evaluate(paste, content)
     expect(tab.card("B").locator("button.thumb")).to_have_count(1)

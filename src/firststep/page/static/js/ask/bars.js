@@ -54,7 +54,7 @@ function classRow({ id, number, shown, rows, step, question, left, wide, width }
     const gap = Math.min(3, wide / 6);
     return s("rect", { class: isWinner ? "bar winner" : "bar", x: left + wide * place + gap, y: base - tall, width: wide - 2 * gap, height: tall, rx: 1.5 });
   });
-  const letters = Math.floor((left - 60) / 8.2);
+  const letters = Math.floor((left - (isTrue ? 68 : 60)) / 8.2);
   const name = one?.name ?? shown.names[number];
   return [
     s("line", { class: "grid", x1: left, x2: width - 50, y1: base, y2: base }),

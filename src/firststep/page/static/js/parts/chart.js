@@ -29,7 +29,8 @@ function verticalScale(y, points, bottom) {
   const values = points.map(([, value]) => value);
   if (y.log) {
     const positive = values.filter((value) => value > 0);
-    return logarithmic(Math.min(y.low ?? 1, ...positive), Math.max(y.high ?? 10, ...positive), bottom, MARGIN.top);
+    const low = Math.min(y.low ?? 1, ...positive);
+    return logarithmic(Number.isFinite(low) ? low : 1, Math.max(y.high ?? 10, ...positive), bottom, MARGIN.top);
   }
   const high = y.high ?? Math.max(...values, 1e-9);
   return linear(y.low ?? 0, high, bottom, MARGIN.top, y.ticks ?? roundNumbers(high), y.text);
