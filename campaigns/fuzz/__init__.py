@@ -26,6 +26,7 @@ KINDS = {
     "surroundings": 2,
     "user_modules": 2,
     "library": 6,
+    "page": 1,
 }
 """Each is a module here with a function ``case``; the numbers are their shares of a campaign."""
 

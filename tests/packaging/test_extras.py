@@ -20,8 +20,10 @@ EXTRAS = (
     "pooch",
     "ray",
     "rich",
+    "starlette",
     "tensorboard",
     "tyro",
+    "uvicorn",
 )
 
 LIBRARY = """
@@ -114,6 +116,13 @@ def test_a_command_without_its_extra_is_one_line(present: tuple[str, ...]) -> No
     assert line.endswith(": pip install 'firststep[cli]'")
     if not present:
         assert line == "firststep: the command line needs tyro: pip install 'firststep[cli]'"
+
+
+def test_the_page_without_its_extra_is_one_line() -> None:
+    others = tuple(name for name in DISTRIBUTIONS if name not in ("starlette", "uvicorn", "multipart"))
+    done = run_without(COMMAND.format(arguments=["page", "--no-open"]), extras_too=others)
+    assert done.returncode == 2
+    assert done.stderr == "firststep: firststep page needs starlette: pip install 'firststep[page]'\n"
 
 
 def test_help_needs_no_extra() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 import firststep
@@ -28,6 +31,17 @@ def test_the_citation_names_the_software_and_the_paper() -> None:
     assert paper["title"] in bibtex
     assert all(author["family-names"] in bibtex for author in paper["authors"])
     assert str(paper["year"]) in bibtex
+
+
+def test_no_file_of_the_package_is_ignored() -> None:
+    """What .gitignore names is left out of the wheel, also where git has the file."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a checkout, or no git")
+    files = [path for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    asked = "\n".join(str(path.relative_to(ROOT)) for path in files if ".egg-info" not in str(path))
+    command = ["git", "check-ignore", "--no-index", "--stdin"]
+    done = subprocess.run(command, cwd=ROOT, input=asked, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
 
 
 def test_every_direct_dependency_is_pinned() -> None:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "compare": "tables, figures and paired differences of several runs",
     "adapt": "adapt a trained model to folders of your own images and classify others",
     "predict": "classify images with an adapted or exported model",
+    "page": "teach models your own symbols or pictures in the browser, and watch every step",
     "diagnose": "eigenvalue spectrum and condition number of a run or of your own module",
     "paper": "every table and figure of the paper: plan, run, show beside its numbers, report",
     "parameters": "count the parameters of every method and backbone",

@@ -28,17 +28,27 @@ LARGEST_PICTURE = 89_478_485
 """Pixels: as many as Pillow decodes without calling it an attack; a gigabyte of memory in four threads."""
 
 
-def read_picture(file: Path | str | BinaryIO, name: str, mode: str) -> Image.Image:
-    """The picture upright in the mode "L" or "RGB"; ``name`` is what an error calls it."""
+def read_picture(
+    file: Path | str | BinaryIO, name: str, mode: str, largest: int = LARGEST_PICTURE
+) -> Image.Image:
+    """The picture upright in the mode "L" or "RGB".
+
+    Args:
+        file: a path or a binary stream.
+        name: what an error calls it.
+        mode: "L" or "RGB".
+        largest: more pixels than this are refused before they are decoded.
+    """
     if isinstance(file, Path | str):
         with open_regular(file, name) as stream:
-            return read_picture(stream, name, mode)
+            return read_picture(stream, name, mode, largest)
+    largest = min(largest, LARGEST_PICTURE)
     with _pillow(name), Image.open(file, formats=_formats()) as opened:
-        _check_size(opened, name)
+        _check_size(opened, name, largest)
         if opened.format == "TIFF":
             _silence_libtiff()
         opened.load()
-        _check_size(opened, name)  # some formats say the true size only now
+        _check_size(opened, name, largest)  # some formats say the true size only now
         upright = ImageOps.exif_transpose(opened)
     try:
         flat = eight_bit(upright)
@@ -59,21 +69,21 @@ def _pillow(name: str) -> Iterator[None]:
         except UnidentifiedImageError:
             raise FirststepError(f"{name} is not an image ({', '.join(_formats())} are read)") from None
         except Image.DecompressionBombError:
-            raise _too_large(name) from None
+            raise _too_large(name, LARGEST_PICTURE) from None
         except Exception as error:  # KeyError, struct.error, MemoryError, zlib.error: all have been seen
             lines = str(error).splitlines() or [type(error).__name__]
             raise FirststepError(f"{name} is a broken image ({lines[0]})") from None
 
 
-def _check_size(image: Image.Image, name: str) -> None:
+def _check_size(image: Image.Image, name: str, largest: int) -> None:
     if min(image.size) < 1:
         raise FirststepError(f"{name} is a broken image (it has {image.width} x {image.height} pixels)")
-    if image.width * image.height > LARGEST_PICTURE:
-        raise _too_large(name, f"{image.width} x {image.height} pixels, ")
+    if image.width * image.height > largest:
+        raise _too_large(name, largest, f"{image.width} x {image.height} pixels, ")
 
 
-def _too_large(name: str, size: str = "") -> FirststepError:
-    limit = f"{LARGEST_PICTURE // 10**6} million"
+def _too_large(name: str, largest: int, size: str = "") -> FirststepError:
+    limit = f"{largest // 10**6} million" if largest >= 10**6 else f"{largest}"
     return FirststepError(f"{name} is too large ({size}more than {limit} pixels); make it smaller")
 
 

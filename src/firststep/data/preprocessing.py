@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from PIL import Image, ImageOps
 
-from firststep.data.pictures import eight_bit, plain, read_picture
+from firststep.data.pictures import LARGEST_PICTURE, eight_bit, plain, read_picture
 from firststep.errors import FirststepError, unknown
 
 VERSION = 1
@@ -106,9 +106,14 @@ def _border_is_light(array: np.ndarray) -> bool:
     return bool(2 * np.count_nonzero(border > 127) > border.size)
 
 
-def decode(file: Path | str | BinaryIO, name: str, preprocessing: Preprocessing) -> np.ndarray:
-    """Pixels of an image file (path or binary stream); ``name`` is what an error calls it."""
-    return preprocessing.fitted(read_picture(file, name, preprocessing.mode))
+def decode(
+    file: Path | str | BinaryIO, name: str, preprocessing: Preprocessing, *, largest: int = LARGEST_PICTURE
+) -> np.ndarray:
+    """Pixels of an image file (path or binary stream).
+
+    ``name`` is what an error calls it; more than ``largest`` pixels are refused before they are decoded.
+    """
+    return preprocessing.fitted(read_picture(file, name, preprocessing.mode, largest))
 
 
 def load_image(path: Path | str, image_size: int, channels: int = 3, *, ink: bool = False) -> np.ndarray:

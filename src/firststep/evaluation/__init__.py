@@ -35,7 +35,12 @@ with extra("cli", "firststep.evaluation"):
     from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, evaluate
     from firststep.evaluation.evaluation import Evaluation, load_evaluation
     from firststep.evaluation.first_step import FirstStep, measure_first_step
-    from firststep.evaluation.frozen_network import blank_network, frozen_network, logits_of
+    from firststep.evaluation.frozen_network import (
+        blank_network,
+        check_independent,
+        frozen_network,
+        logits_of,
+    )
     from firststep.evaluation.image_folders import (
         ImageFiles,
         ImageSupport,
@@ -76,6 +81,7 @@ __all__ = [
     "Spectrum",
     "adapt_to_images",
     "blank_network",
+    "check_independent",
     "class_numbers",
     "comparison_figure",
     "comparison_frame",

@@ -70,6 +70,7 @@ def cross_validate(
     support: ImageSupport,
     *,
     steps: int | None = None,
+    probes: bool = True,
     progress: Progress | None = None,
 ) -> CrossValidation | None:
     """All classifiers on held-out folds; None where a class has one sample and nothing can be held out.
@@ -78,6 +79,7 @@ def cross_validate(
         learner: to adapt, for as many classes as the support set has.
         support: the labelled images.
         steps: inner steps of the adapted network; None chooses the number with the lowest held-out loss.
+        probes: the probes too, not only the adapted network.
         progress: told which fold is done.
     """
     folds = stratified_folds(support.labels)
@@ -86,15 +88,17 @@ def cross_validate(
     lengths = range(LONGEST_AUTO + 1) if steps is None else [steps]
     shape = len(support.labels), len(support.classes)
     by_steps = torch.full((len(lengths), *shape), torch.nan, dtype=torch.float64)
-    outputs = {name: torch.full(shape, torch.nan, dtype=torch.float64) for name in PROBES}
+    names = PROBES if probes else ()
+    outputs = {name: torch.full(shape, torch.nan, dtype=torch.float64) for name in names}
     for number, held_out in enumerate(folds, 1):
         rows = held_out.cpu()
         images, labels = support.images[~held_out], support.labels[~held_out]
         queries = support.images[held_out]
         for place, logits in enumerate(_adapted_logits(learner, images, labels, queries, lengths)):
             by_steps[place, rows] = logits.double().log_softmax(1).cpu()
-        for name, probabilities in _probed(learner, images, labels, queries).items():
-            outputs[name][rows] = probabilities.double().log().cpu()
+        if probes:
+            for name, probabilities in _probed(learner, images, labels, queries).items():
+                outputs[name][rows] = probabilities.double().log().cpu()
         if progress is not None:
             progress("cross-validation", number, len(folds))
     expected = support.labels.cpu()

@@ -5,7 +5,7 @@ from firststep.network.functional_module import FunctionalModule, Output, Params
 from firststep.network.heads import FEWEST_CLASSES, HEADS, set_rows
 from firststep.network.observation import layer_with_operation
 from firststep.network.randomness import RANDOMNESS
-from firststep.network.second_derivatives import missing_derivative
+from firststep.network.second_derivatives import missing_derivative, twice_differentiable
 
 __all__ = [
     "CONVOLUTIONS",
@@ -18,4 +18,5 @@ __all__ = [
     "layer_with_operation",
     "missing_derivative",
     "set_rows",
+    "twice_differentiable",
 ]

@@ -9,6 +9,7 @@ with extra("cli", "firststep.training"):
         choose_device,
         method_of,
         open_data,
+        open_images,
         open_training_data,
         training_episodes,
         validation_episodes,
@@ -19,10 +20,11 @@ with extra("cli", "firststep.training"):
     from firststep.training.pretrain_config import PretrainConfig
     from firststep.training.pretrain_record import Pretraining
     from firststep.training.pretraining import PretrainProgress, pretrain
+    from firststep.training.provenance import package_version
     from firststep.training.recipes import RECIPES, recipe
     from firststep.training.run import BUILTIN, Run, RunTaken, open_run
     from firststep.training.run_record import RunRecord
-    from firststep.training.sessions import TrainingTime, training_time
+    from firststep.training.sessions import TrainingTime, open_since, training_time
     from firststep.training.start import check_every_rank_has_tasks, check_same_data
     from firststep.training.sweep import folder_name, parse_sweep, product_of
     from firststep.training.trained import TrainedModel, data_for, load_trained
@@ -54,8 +56,11 @@ __all__ = [
     "load_trained",
     "method_of",
     "open_data",
+    "open_images",
     "open_run",
+    "open_since",
     "open_training_data",
+    "package_version",
     "parse_sweep",
     "pretrain",
     "product_of",

@@ -87,10 +87,15 @@ class DataSettings(Protocol):
 
 def open_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
     """The dataset of a configuration as its network takes it; its cache is built if there is none."""
+    return through_body(open_images(config, progress), config, progress)
+
+
+def open_images(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
+    """The same as images, also where the network takes features of them."""
     size = config.image_size
     if size is None and config.network is not None:
         size = native_image_size(config.network)
-    data = open_dataset(
+    return open_dataset(
         config.data,
         config.data_path,
         image_size=size,
@@ -101,7 +106,6 @@ def open_data(config: DataSettings, progress: ProgressCallback | None = None) ->
         cache=config.cache,
         progress=progress,
     )
-    return through_body(data, config, progress)
 
 
 def through_body(data: Dataset, config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:

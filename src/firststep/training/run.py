@@ -18,7 +18,7 @@ from firststep.training.checkpoint import Checkpoint, load_checkpoint
 from firststep.training.config import TrainConfig
 from firststep.training.provenance import collect_provenance
 from firststep.training.run_record import Entry, RunRecord, read_metrics, read_run_record
-from firststep.utils import make_folder, remove_leftovers, try_lock, write_text
+from firststep.utils import is_locked, make_folder, remove_leftovers, try_lock, write_text
 
 BUILTIN = "builtin:"
 
@@ -110,11 +110,19 @@ class Run:
 
     def lock(self) -> AbstractContextManager[object]:
         """Held while a process trains here; the system releases it when the process dies."""
-        lock = try_lock(self.folder / ".lock")
+        lock = try_lock(self._lock_path)
         if lock is None:
             raise RunTaken(f"another process is training in {self.folder}")
         remove_leftovers(self.folder)
         return lock
+
+    def is_locked(self) -> bool | None:
+        """Whether a process trains here, without disturbing it; None where the system does not tell."""
+        return is_locked(self._lock_path)
+
+    @property
+    def _lock_path(self) -> Path:
+        return self.folder / ".lock"
 
 
 def open_run(where: str | Path) -> Run:

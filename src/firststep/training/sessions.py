@@ -52,6 +52,15 @@ def training_time(folder: Path) -> TrainingTime | None:
     return TrainingTime(sum(known), len(sessions), len(sessions) - len(known))
 
 
+def open_since(folder: Path) -> float | None:
+    """When the last session began, in seconds since 1970, if it has not ended: it goes on, or was killed."""
+    path = folder / FILE
+    sessions = _sessions(path)
+    if not sessions or sessions[-1].seconds is not None:
+        return None
+    return path.stat().st_mtime  # it is written when a session begins, and not again before it ends
+
+
 @dataclass(frozen=True)
 class _Session:
     machine: str

@@ -14,7 +14,7 @@ from firststep.utils.files import (
     write_text,
 )
 from firststep.utils.interrupt import StopRequest, stop_requests
-from firststep.utils.locks import locked, try_lock
+from firststep.utils.locks import is_locked, locked, try_lock
 from firststep.utils.processes import Send, WorkerProcess
 from firststep.utils.records import check_format, parse_json, read_bytes, read_json, read_record, to_record
 from firststep.utils.registry import Registry, UnknownName
@@ -33,6 +33,7 @@ __all__ = [
     "check_file_writable",
     "check_folder_writable",
     "check_format",
+    "is_locked",
     "locked",
     "make_folder",
     "parse_json",

@@ -23,6 +23,27 @@ def try_lock(path: Path) -> AbstractContextManager[object] | None:
         return None
 
 
+def is_locked(path: Path) -> bool | None:
+    """Whether a process has the lock; None where the system does not tell.
+
+    To try it would be in the way of a process that takes it at that moment; Linux has a list.
+    """
+    try:
+        number = path.stat().st_ino
+    except OSError:
+        return False
+    try:
+        held = Path("/proc/locks").read_text("ascii").split("\n")
+    except OSError:
+        return None
+    # "1: FLOCK  ADVISORY  WRITE 712 08:01:136478 0 EOF"; devices differ between file systems' own views.
+    return any(
+        line.split()[5].rpartition(":")[2] == str(number)
+        for line in held
+        if "FLOCK" in line and "->" not in line
+    )
+
+
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the lock within the block; ``on_wait`` is called once if another process has it first."""

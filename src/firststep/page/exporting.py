@@ -1,0 +1,54 @@
+"""An adapted model as a file to take along, made as ``firststep adapt --steps K --export`` makes it."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from firststep.deployment import export_model, make_deployable
+from firststep.evaluation import adapt_to_images
+from firststep.meta_learner import MetaLearner
+from firststep.page.adapting import Lesson, learner_for
+from firststep.page.models import PageModel
+from firststep.page.turns import check
+from firststep.training import TrainConfig
+
+CHECKED_IMAGES = 8
+"""Examples on which the file must give the same probabilities."""
+
+_one_at_a_time = threading.Lock()
+"""torch.export and its warnings belong to the whole process."""
+
+
+def export(
+    model: PageModel, meta: MetaLearner, lesson: Lesson, steps: int | None, format: str, stop: threading.Event
+) -> bytes:
+    """The content of the file; ``steps`` None chooses their number. Nothing stays on the disk."""
+    learner_for(meta, len(lesson.classes))
+    adapted = adapt_to_images(
+        meta,
+        lesson.support(meta, model.preprocessing),
+        steps=steps,
+        classifier="steps",
+        validate=True,
+        progress=partial(check, stop),
+    )
+    module, card = make_deployable(
+        adapted, model.preprocessing, run=model.trained.run.name, config=_without_folders(model.config)
+    )
+    with tempfile.TemporaryDirectory() as folder, _one_at_a_time:
+        check(stop)
+        path = Path(folder) / f"adapted.{format}"
+        export_model(path, module, card, lesson.examples[:CHECKED_IMAGES])
+        return path.read_bytes()
+
+
+def _without_folders(config: TrainConfig) -> dict[str, Any]:
+    """A file that leaves this machine says what it was trained on, but not where that lies."""
+    values = {name: getattr(config, name) for name in ("data_path", "cache", "init", "pretrained")}
+    hidden = {name: type(value)(Path(value).name) for name, value in values.items() if value is not None}
+    return replace(config, **hidden).to_json()

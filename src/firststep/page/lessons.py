@@ -1,0 +1,75 @@
+"""One lesson from the request to its last line: the steps first, then the number that ``auto`` would take."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+
+from firststep.page.adapting import Lesson, auto_event, step_events
+from firststep.page.models import PageModel
+from firststep.page.streaming import Event, in_turn
+from firststep.page.turns import Turns
+
+REMEMBERED = 256
+
+
+class Teacher:
+    """Gives lessons in turn.
+
+    The choice of ``auto`` takes several times as long as the steps and does not depend on the queries. So it
+    lets all steps that others wait for go first, and for some support sets its result is remembered, under a
+    digest from which no picture can be made again.
+
+    Args:
+        turns: of the lessons.
+        describe: an error as the browser may see it.
+    """
+
+    def __init__(self, turns: Turns, describe: Callable[[BaseException], str]) -> None:
+        self._turns, self._describe = turns, describe
+        self._choices: OrderedDict[str, Event] = OrderedDict()
+
+    async def give(self, model: PageModel, lesson: Lesson, steps: int) -> AsyncGenerator[Event, None]:
+        """``waiting``, ``start``, ``step`` for 0..steps, ``auto`` and ``done``; or ``error`` at any time."""
+
+        def taken(place: int, stop: threading.Event) -> Iterator[Event]:
+            return step_events(
+                model.learner(place), model.preprocessing, lesson, steps=steps, rate=model.rate, stop=stop
+            )
+
+        def chosen(place: int, stop: threading.Event) -> Iterator[Event]:
+            yield auto_event(model.learner(place), model.preprocessing, lesson, stop)
+
+        key = _digest(model, lesson)
+        began = time.monotonic()
+        async with aclosing(in_turn(self._turns, taken, self._describe)) as events:
+            async for event in events:
+                if event["type"] == "start":
+                    began = time.monotonic()
+                yield event
+                if event["type"] == "error":
+                    return
+        seconds = time.monotonic() - began
+        if key in self._choices:
+            self._choices.move_to_end(key)
+            yield self._choices[key]
+        else:
+            async with aclosing(in_turn(self._turns, chosen, self._describe, patient=True)) as events:
+                async for event in events:
+                    yield event
+                    if event["type"] == "error":
+                        return
+                    self._choices[key] = event
+            while len(self._choices) > REMEMBERED:
+                self._choices.popitem(last=False)
+        yield {"type": "done", "seconds": round(seconds, 3)}
+
+
+def _digest(model: PageModel, lesson: Lesson) -> str:
+    found = hashlib.sha256(repr((model.name, lesson.labels, lesson.examples.shape)).encode())
+    found.update(lesson.examples.tobytes())
+    return found.hexdigest()

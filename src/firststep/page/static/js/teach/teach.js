@@ -1,0 +1,90 @@
+// The section "Teach": a card for each class.
+
+import { addClass, addExamples, canUndo, startEmpty, undo } from "../examples.js";
+import { button, h, setText } from "../parts/dom.js";
+import { plural } from "../parts/format.js";
+import { on, state } from "../store.js";
+import { makeCard } from "./card.js";
+import { acceptDrops, fileButton, pastedFiles } from "./intake.js";
+import { howSeen, seeFiles } from "./pictures.js";
+
+export function mountTeach(section) {
+  const cards = new Map();
+  let lastUsed = null;
+  const list = h("div", { class: "cards" });
+  const problem = h("p", { class: "problem", role: "alert" });
+  const seen = h("p", { class: "note" });
+  const undoButton = button("Undo", undo, { class: "quiet", "aria-label": "Undo the last change" });
+  const addButton = button("+ Add a class", () => {
+    const id = addClass();
+    if (id === null) return setText(problem, `There is room for ${state.limits.classes} classes.`);
+    const name = cards.get(id).element.querySelector("input.name");
+    name.focus();
+    name.select();
+  });
+  const folderButton = fileButton("Folder of folders", takeFolders, { webkitdirectory: true }, "Add a folder that has a folder for each class");
+  const more = h("div", { class: "more" }, addButton, folderButton, h("p", { class: "note" }, "or drop folders of pictures here: each becomes a class"));
+
+  section.append(
+    h(
+      "div",
+      { class: "panel-head" },
+      h("h2", { id: "teach-title" }, h("span", { class: "number", "aria-hidden": "true" }, "1"), "Teach"),
+      undoButton,
+      button("Start empty", startEmpty, { class: "quiet" }),
+    ),
+    h("p", { class: "note" }, "A few examples of each class: draw, drop, paste or choose pictures. Click one to remove it."),
+    list,
+    more,
+    problem,
+    seen,
+  );
+  acceptDrops(more, takeFolders);
+
+  /** Every folder is a class; files without one go into a class of their own. */
+  async function takeFolders(found) {
+    const { good, problem: line } = await seeFiles(found);
+    setText(problem, line);
+    for (const folder of new Set(good.map((one) => one.folder))) {
+      const name = folder === "" ? undefined : folder.slice(0, 60);
+      const id = state.classes.find((one) => one.name === name)?.id ?? addClass(name);
+      if (id === null) return setText(problem, `There is room for ${state.limits.classes} classes: the others are left out.`);
+      const left = addExamples(id, good.filter((one) => one.folder === folder).map((one) => one.seen));
+      if (left > 0) setText(problem, `${plural(left, "picture")} left out: ${state.limits.examples} examples are the most.`);
+    }
+  }
+
+  function update() {
+    const ids = new Set(state.classes.map((one) => one.id));
+    for (const [id, card] of cards) {
+      if (ids.has(id)) continue;
+      card.close();
+      card.element.remove();
+      cards.delete(id);
+    }
+    state.classes.forEach((one, place) => {
+      if (cards.has(one.id)) cards.get(one.id).update();
+      else cards.set(one.id, makeCard(one.id));
+      const { element } = cards.get(one.id);
+      if (list.children[place] !== element) list.insertBefore(element, list.children[place] ?? null);
+    });
+    undoButton.disabled = !canUndo();
+    addButton.disabled = state.classes.length >= state.limits.classes;
+    setText(seen, howSeen());
+  }
+
+  const used = (event) => (lastUsed = event.target.closest?.(".card")?.dataset.class ?? lastUsed);
+  section.addEventListener("focusin", used);
+  section.addEventListener("pointerdown", used);
+  on("examples models labels", update);
+  update();
+
+  /** Pictures pasted while a card has the focus, or had it last. Returns whether they are for a card. */
+  return function paste(event) {
+    const found = pastedFiles(event);
+    const inAsk = document.activeElement?.closest("#ask");
+    if (found.length === 0 || inAsk || !cards.has(lastUsed)) return false;
+    cards.get(lastUsed).take(found);
+    return true;
+  };
+}

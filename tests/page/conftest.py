@@ -1,0 +1,63 @@
+"""Two tiny trained models and a page that serves them, once for all tests of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browsing import Tab, chromium
+from firststep.page import Models, load_models
+from runs import tiny_run
+from served_page import ServedPage, lesson_of, served
+
+
+@pytest.fixture(scope="session")
+def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the run ``plain`` of a head per class and ``shared`` of one row for all."""
+    folder = tmp_path_factory.mktemp("a place of its own") / "runs"
+    tiny_run(folder / "plain", conditioning="none")
+    tiny_run(folder / "shared", head="shared")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def models(runs_folder: Path) -> Models:
+    return load_models([str(runs_folder / name) for name in ("plain", "shared", "missing")])
+
+
+@pytest.fixture(scope="session")
+def page(models: Models, runs_folder: Path) -> Iterator[ServedPage]:
+    with served(models, runs_folder) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def episode(page: ServedPage) -> Any:
+    answer = page.ask("/api/episode", {"model": "plain", "ways": 3, "shots": 3, "queries": 2, "seed": 5})
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+@pytest.fixture(scope="session")
+def lesson(episode: Any) -> dict[str, Any]:
+    return lesson_of(episode, "plain")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(browser: Any, page: ServedPage) -> Iterator[Tab]:
+    """A page that has just been opened; in the end nothing was wrong, and nothing went outside."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    opened = Tab(context, page.address.url)
+    yield opened
+    context.close()
+    assert opened.outside == []
+    assert opened.complaints == []
