@@ -7,13 +7,18 @@ import sys
 
 from docsite.build import BuildFailed, build
 from docsite.paths import ROOT
+from docsite.write import write
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m docsite", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the site to site/, strictly")
+    commands.add_parser("write", help="fill the generated parts of the pages anew")
     options = parser.parse_args()
+    if options.command == "write":
+        for path in write():
+            print(path.relative_to(ROOT))
     if options.command == "build":
         try:
             built = build(ROOT / "build" / "site-source", ROOT / "site")

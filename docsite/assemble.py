@@ -1,8 +1,8 @@
 """The site's source: the repository's own pages, at the places that they have in the repository.
 
 MkDocs wants all pages below one folder, and ours link to each other across README.md, docs/, results/ and
-benchmarks/. A copy with the same layout keeps every relative link as it is, so that a link that works on GitHub
-works in the site, and README.md is the site's home.
+benchmarks/. A copy with the same layout keeps every relative link as it is, so that a link that works on
+GitHub works in the site, and README.md is the site's home.
 """
 
 from __future__ import annotations

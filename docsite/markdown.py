@@ -1,8 +1,8 @@
 """A Python-Markdown extension: formulas become MathML while the site is built, Sphinx roles become code.
 
 Formulas are written as GitHub shows them, ``$...$`` in a line and ``$$...$$`` by themselves. MathML needs no
-program and no font from elsewhere: browsers draw it. The roles are those of the docstrings, ``:class:`Task` ``.
-An extension of Markdown, unlike a plugin of MkDocs, serves whichever program builds the site.
+program and no font from elsewhere: browsers draw it. The roles are those of the docstrings. An extension of
+Markdown, unlike a plugin of MkDocs, serves whichever program builds the site.
 """
 
 from __future__ import annotations

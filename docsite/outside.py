@@ -10,8 +10,9 @@ from pathlib import Path
 _ELSEWHERE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
 _CSS_URL = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])\s*((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
 _FETCHING = {
-    "audio", "embed", "iframe", "image", "img", "input", "object", "script", "source", "track", "use", "video",
-}  # fmt: skip
+    *("audio", "embed", "iframe", "image", "img", "input", "object", "script", "source", "track", "use"),
+    "video",
+}
 _FETCHING_LINKS = {
     "stylesheet",
     "icon",

@@ -86,7 +86,13 @@ class DataSettings(Protocol):
 
 
 def open_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """The dataset of a configuration as its network takes it; its cache is built if there is none."""
+    """The dataset of a configuration as its network takes it; its cache is built if there is none.
+
+    Examples:
+        >>> from firststep.training import open_data
+        >>> open_data(run.config).name
+        'glyphs'
+    """
     size = config.image_size
     if size is None and config.network is not None:
         size = native_image_size(config.network)
@@ -150,6 +156,11 @@ def build_meta_learner(
         preprocessing: of the images.
         device: the one that this process uses, where the configuration names only its kind.
         weights_follow: a checkpoint is loaded next, so that pretrained weights are not.
+
+    Examples:
+        >>> from firststep.training import build_meta_learner
+        >>> build_meta_learner(run.config, dataset.preprocessing).steps
+        2
     """
     device = device or choose_device(config.device)
     if config.threads:
