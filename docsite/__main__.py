@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
+from docsite import tutorials
 from docsite.build import BuildFailed, build
 from docsite.paths import ROOT
 from docsite.write import write
@@ -15,7 +17,15 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the site to site/, strictly")
     commands.add_parser("write", help="fill the generated parts of the pages anew")
+    outputs = commands.add_parser("tutorials", help="run tutorials and write their outputs and pictures")
+    outputs.add_argument("numbers", nargs="*", help="which; default all")
     options = parser.parse_args()
+    if options.command == "tutorials":
+        for page in tutorials.tutorials():
+            if not options.numbers or page.name.partition("-")[0] in options.numbers:
+                start = time.perf_counter()
+                tutorials.write(page)
+                print(f"{page.relative_to(ROOT)}: {time.perf_counter() - start:.0f} s")
     if options.command == "write":
         for path in write():
             print(path.relative_to(ROOT))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from docsite import pipeline, rooms
 from docsite.blocks import filled, pages
+from docsite.paths import DOCS
 from docsite.public_names import GROUPS
 from docsite.reference import FOLDER, page, page_name
 from docsite.tables import GENERATORS
@@ -14,6 +16,8 @@ from firststep.utils.files import write_text
 def written() -> dict[Path, str]:
     """File → what it should hold."""
     files = {FOLDER / page_name(module): page(module) for module in GROUPS}
+    files[DOCS / "images" / "rooms.svg"] = rooms.diagram()
+    files[DOCS / "images" / "compiler.svg"] = pipeline.diagram()
     for path in pages():
         if path not in files:
             files[path] = filled(path.read_text(), GENERATORS)

@@ -27,7 +27,7 @@ _ADAPTED = "adapted.safetensors"
 
 @dataclass(frozen=True)
 class DeployedModel:
-    """A classifier that was read from a file: paths or arrays of images in, probabilities out.
+    """A classifier that was read from a file: pixels in, probabilities out.
 
     Examples:
         >>> from firststep.deployment import deployed, make_deployable
