@@ -35,16 +35,21 @@ class _Formulas(Postprocessor):
         )
 
 
-class _Roles(Preprocessor):
+class _Docstrings(Preprocessor):
+    """Sphinx roles, and the two colons before a block of code."""
+
     def run(self, lines: list[str]) -> list[str]:
-        return [
-            _ROLE.sub(lambda found: f"`{found['name'].removeprefix('firststep.')}`", line) for line in lines
+        named = [
+            _ROLE.sub(lambda role: f"`{role['name'].removeprefix('firststep.')}`", line) for line in lines
         ]
+        return [line[:-1] if line.endswith("::") else line for line in named]
 
 
 class DocsiteExtension(Extension):
     def extendMarkdown(self, md: Markdown) -> None:
-        md.preprocessors.register(_Roles(md), "docsite-roles", 40)  # before fences and code are set aside
+        md.preprocessors.register(
+            _Docstrings(md), "docsite-docstrings", 40
+        )  # before fences and code are set aside
         md.postprocessors.register(_Formulas(md), "docsite-formulas", -10)  # after everything
 
 
