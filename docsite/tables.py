@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from docsite import speed_tables
 from docsite.blocks import Generator
-from docsite.results import RESULTS, Row, benchmark, cell, numbers, read_csv
+from docsite.results import RESULTS, Row, cell, numbers, read_csv
 from firststep import build_backbone, build_method
 from firststep.methods import count_parameters
 from firststep.utils.table import Cell, Table
-
-PEERS = ("higher", "torchopt", "plain autograd")
 
 
 def accuracies(folder: str, *steps: str) -> str:
@@ -66,21 +65,6 @@ def shipped(*steps: str) -> str:
     return table.to_markdown()
 
 
-def speed() -> str:
-    """One sentence about time and memory, against the fastest of the peers."""
-    parts = []
-    for steps in (5, 20):
-        medians = benchmark("Conv4-64, 84 px", steps, "firststep", *PEERS)
-        seconds, peak = medians["seconds"], medians["peak"]
-        peer = min(PEERS, key=seconds.__getitem__)
-        parts.append(
-            f"with {steps} inner steps {seconds['firststep']:.1f} s and {peak['firststep'] / 1000:.1f} GB "
-            f"({peer}: {seconds[peer]:.1f} s and {peak[peer] / 1000:.1f} GB)"
-        )
-    setting = "One exact meta-gradient of Conv4-64 at 84 px, 5-way 5-shot, takes on two CPU cores"
-    return f"{setting} {', and '.join(parts)}."
-
-
 def added(name: str) -> int:
     """What a method adds to Conv4-64 for 5-way tasks of 84 px."""
     return count_parameters(build_method(name), build_backbone("conv4", filters=64)).added
@@ -109,6 +93,9 @@ GENERATORS: dict[str, Generator] = {
     "accuracies": accuracies,
     "pair": pair,
     "shipped": shipped,
-    "speed": speed,
+    "speed": speed_tables.sentence,
+    "speed-main": speed_tables.main_setting,
+    "speed-settings": speed_tables.other_settings,
+    "speed-subsets": speed_tables.subsets,
     "method": method,
 }
