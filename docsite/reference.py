@@ -24,8 +24,8 @@ def page(module: str) -> str:
     parts = [f"# {module}\n", f"{paragraphs}\n"]
     above = sorted(set(exported(module)) & set(exported("firststep"))) if module != "firststep" else []
     if above:
-        names = ", ".join(f"[`{name}`][{definition(module, name).path}]" for name in above)
-        parts.append(f"Also here, from [firststep](firststep.md): {names}.\n")
+        listed = ", ".join(f"[`{name}`][{definition(module, name).path}]" for name in above)
+        parts.append(f"Also here, from [firststep](firststep.md): {listed}.\n")
     parts.append(f"[What the examples start from](README.md#{start_of(module)}).\n")
     for title, names in GROUPS[module].items():
         parts.append(f"## {title}\n")
