@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from functools import cache
 
 from docsite.definitions import SOURCE
 from docsite.drawing import Box, Drawing
@@ -21,6 +22,7 @@ def layers() -> list[list[str]]:
     return [[name.strip() for name in layer.split("|")] for layer in rooms["layers"]]
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """Room → the rooms that its files import."""
     rooms = [room for layer in layers() for room in layer]
