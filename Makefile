@@ -11,7 +11,7 @@ PYTEST  := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(W
 
 OLDEST := .venv-oldest
 
-.PHONY: help setup demo test test-fast test-oldest campaign bench lint types pytest clean
+.PHONY: help setup demo test test-fast test-oldest campaign bench lint types pytest docs docs-write clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,10 +47,16 @@ campaign: $(READY)  ## 10,000 hostile inputs and 1,000 kills; the counts by kind
 bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md (most of an hour, idle machine)
 	@$(BIN)/python benchmarks/run.py
 
+docs: $(READY)  ## the documentation site, into site/: open site/index.html, no server and no network needed
+	@$(BIN)/python -m docsite build
+
+docs-write: $(READY)  ## fill the generated parts of the pages anew: tables, diagrams, outputs of the tutorials
+	@$(BIN)/python -m docsite write
+
 lint: $(READY)
-	@$(BIN)/ruff check src tests examples benchmarks campaigns
-	@$(BIN)/ruff format --check --quiet src tests examples benchmarks campaigns
-	@$(BIN)/codespell src tests examples benchmarks campaigns docs *.md
+	@$(BIN)/ruff check src tests examples benchmarks campaigns docsite
+	@$(BIN)/ruff format --check --quiet src tests examples benchmarks campaigns docsite
+	@$(BIN)/codespell src tests examples benchmarks campaigns docsite docs *.md
 	@$(BIN)/lint-imports --no-cache --no-logo
 
 types: $(READY)
@@ -60,4 +66,4 @@ pytest: $(READY)
 	@$(PYTEST)
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) $(OLDEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(OLDEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site

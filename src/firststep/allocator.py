@@ -33,6 +33,9 @@ def keep_freed_memory() -> bool:
     """For this process, from now on; False where there is no such setting, or the user has made it.
 
     Call it before the first tensors are made.
+
+    Examples:
+        >>> fs.keep_freed_memory()  # doctest: +SKIP
     """
     mallopt = _mallopt()
     if mallopt is None:

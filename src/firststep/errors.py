@@ -11,6 +11,14 @@ class FirststepError(Exception):
 
     The command line prints the message as one line and exits with status 2; library callers may
     catch it. Mistakes in calling a function (wrong shapes, NaN arguments) are ``ValueError``.
+
+    Examples:
+        >>> from firststep.data import open_dataset
+        >>> try:
+        ...     open_dataset("glyfs")
+        ... except fs.FirststepError as error:
+        ...     print(error)
+        unknown dataset 'glyfs'; did you mean glyphs?
     """
 
 

@@ -9,7 +9,12 @@ import torch
 from torch import Tensor
 
 Inputs = Tensor | tuple[Any, ...] | Mapping[str, Any]
-"""A batch for a network: a tensor, or the tensors of its positional (tuple) or keyword (dict) arguments."""
+"""A batch for a network: a tensor, or the tensors of its positional (tuple) or keyword (dict) arguments.
+
+Examples:
+    >>> words, mask = torch.zeros(4, 8).long(), torch.ones(4, 8)
+    >>> texts: functional.Inputs = {"input_ids": words, "attention_mask": mask}
+"""
 
 
 def map_inputs(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
@@ -26,7 +31,13 @@ def map_inputs(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
 
 
 class Task(NamedTuple):
-    """A support set to adapt to and a query set to test on; labels are 0..ways-1."""
+    """A support set to adapt to and a query set to test on; labels are 0..ways-1.
+
+    Examples:
+        >>> task = fs.Task(support_x, support_y, query_x, query_y)
+        >>> task.support_x.shape, task.query_y.tolist()
+        (torch.Size([10, 1, 16, 16]), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4])
+    """
 
     support_x: Inputs
     support_y: Tensor
@@ -48,7 +59,12 @@ class Task(NamedTuple):
 
 
 def as_task(task: Task | tuple[Any, ...]) -> Task:
-    """A task from a Task or a plain tuple ``(support_x, support_y, query_x, query_y)``."""
+    """A task from a Task or a plain tuple ``(support_x, support_y, query_x, query_y)``.
+
+    Examples:
+        >>> functional.as_task((support_x, support_y, query_x, query_y)).query_x.shape
+        torch.Size([15, 1, 16, 16])
+    """
     if not isinstance(task, tuple) or len(task) != 4:
         what = f"a tuple of {len(task)}" if isinstance(task, tuple) else f"a {type(task).__name__}"
         raise ValueError(

@@ -26,6 +26,14 @@ LONGEST_AUTO = 10  # steps that the choice considers: its cost grows with them
 
 @dataclass(frozen=True)
 class StepChoice:
+    """How many inner steps to take, and the held-out losses that say so.
+
+    Examples:
+        >>> choice = meta.choose_steps(support_x, support_y, longest=3)
+        >>> choice.losses[choice.steps] == min(choice.losses)
+        True
+    """
+
     steps: int
     """The number chosen."""
     losses: tuple[float, ...]
@@ -44,7 +52,13 @@ def choose_steps(
     trained: int,
     longest: int = LONGEST_AUTO,
 ) -> StepChoice:
-    """Choose between 0..``longest`` steps for this support set; ``trained`` is K of the meta-training."""
+    """Choose between 0..``longest`` steps for this support set; ``trained`` is K of the meta-training.
+
+    Examples:
+        >>> choice = functional.choose_steps(model, rule, params, {}, support_x, support_y, trained=2)
+        >>> choice.folds, len(choice.losses)
+        (2, 11)
+    """
     folds = held_out_folds(y)
     if not folds:
         return StepChoice(trained, (), 0)

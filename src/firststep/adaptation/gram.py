@@ -34,6 +34,13 @@ def support_gram(
         subset: as :meth:`FunctionalModule.subset` takes it.
         chunk_size: rows of J computed at once; default as many as fit in half a gigabyte.
         check_finite: refuse NaN and infinities; reading the values makes a GPU wait.
+
+    Examples:
+        >>> both = functional.support_gram(model, support_x, support_y, subset="cls+emb")
+        >>> cls = functional.support_gram(model, support_x, support_y, subset="cls")
+        >>> emb = functional.support_gram(model, support_x, support_y, subset="emb")
+        >>> torch.allclose(both, cls + emb)
+        True
     """
     params = model.params() if params is None else params
     model.check_params(params)

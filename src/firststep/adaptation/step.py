@@ -16,7 +16,13 @@ from firststep.task import Inputs
 
 
 class Aux(NamedTuple):
-    """The auxiliary results of an inner step, at the parameters before it."""
+    """The auxiliary results of an inner step, at the parameters before it.
+
+    Examples:
+        >>> _, aux = functional.inner_step(model, rule, params, {}, support_x, support_y, subset="cls")
+        >>> aux.features.shape, aux.logits.shape, aux.gram.shape
+        (torch.Size([10, 32]), torch.Size([10, 5]), torch.Size([10, 10]))
+    """
 
     loss: Tensor
     """Mean cross-entropy of the support set."""
@@ -52,6 +58,12 @@ def inner_step(
             returned is detached and nothing of the computation stays in memory.
         gram_in_graph: of the Gram matrix too, as one graph with the step's: see ``in_graph`` of
             :func:`gram_of`.
+
+    Examples:
+        >>> moved, aux = functional.inner_step(model, rule, params, {}, support_x, support_y)
+        >>> after = torch.nn.functional.cross_entropy(model(moved, support_x).logits, support_y)
+        >>> bool(after < aux.loss)
+        True
     """
     if not create_graph:
         params = {name: value.detach() for name, value in params.items()}

@@ -15,6 +15,14 @@ from firststep.task import Inputs
 
 
 class Trajectory(NamedTuple):
+    """The parameters on the way from θ(0) to θ(K), and what each step left behind.
+
+    Examples:
+        >>> trajectory = functional.adapt(model, rule, support_x, support_y, steps=3)
+        >>> len(trajectory.params), len(trajectory.aux), trajectory.adapted is trajectory.params[-1]
+        (4, 3, True)
+    """
+
     params: list[Params]
     """θ(0)..θ(K): one more than there are steps."""
     aux: list[Aux]
@@ -53,6 +61,11 @@ def adapt(
         rule_params: the rule's parameters; default as ``rule.init`` makes them.
         subset: also give the Gram matrix for this parameter subset at every stage 0..K-1.
         create_graph: keep the whole trajectory differentiable in ``params`` and ``rule_params``.
+
+    Examples:
+        >>> trajectory = functional.adapt(model, rule, support_x, support_y, steps=3, subset="cls")
+        >>> [fs.numerical_rank(aux.gram).item() for aux in trajectory.aux]
+        [10, 10, 10]
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative, it is {steps}")
@@ -85,7 +98,14 @@ def iterate_steps(
     subset: str | Iterable[str] | None = None,
     create_graph: bool = False,
 ) -> Iterator[tuple[Params, Aux]]:
-    """Inner steps without end, one at a time: for trajectories too long to keep."""
+    """Inner steps without end, one at a time: for trajectories too long to keep.
+
+    Examples:
+        >>> steps = functional.iterate_steps(model, rule, params, {}, support_x, support_y)
+        >>> losses = [next(steps)[1].loss.item() for _ in range(4)]
+        >>> losses == sorted(losses, reverse=True)
+        True
+    """
     model.check_params(params)
     model.observe(params, x)
     start = model.initial_params(params, y)

@@ -48,6 +48,11 @@ class Conv(nn.Module):
         image_size: height and width of the (square) images, at least 16.
         channels: of the images.
         generator: source of the initial values; default a generator with seed 0.
+
+    Examples:
+        >>> from firststep.backbones import Conv
+        >>> sum(parameter.numel() for parameter in Conv(depth=4, filters=64).parameters())
+        121093
     """
 
     # What the parameter subsets `emb` and `ebn` mean here: see firststep.network.

@@ -162,6 +162,11 @@ class EfficientNetLite0(nn.Module):
         image_size: accepted for uniformity with the other backbones; any size from 32 up works.
         channels: of the images, 1 or 3.
         generator: source of the initial values of the learned part; default a generator with seed 0.
+
+    Examples:
+        >>> photos = fs.build_backbone("efficientnet-lite0", ways=3)
+        >>> sum(parameter.numel() for parameter in photos.parameters() if parameter.requires_grad)
+        168963
     """
 
     embedding = "up"

@@ -80,6 +80,13 @@ def build_external(
         mean: and ``std``: how the images that it will get are normalised. If it was made for another
             normalisation, it gets one more step that turns the one into the other.
         load_weights: False where others are loaded next: the same network, without reading ``pretrained``.
+
+    Examples:
+        >>> from firststep.backbones import build_external
+        >>> where = "firststep.backbones:Conv"  # or timm:NAME, or hf:NAME
+        >>> conv4 = build_external(where, ways=3, image_size=32, channels=3, seed=0)
+        >>> conv4(torch.rand(2, 3, 32, 32)).shape
+        torch.Size([2, 3])
     """
     check_spec(network)
     weights = pretrained if load_weights else None
@@ -203,7 +210,16 @@ def _renormalise(network: nn.Module, given: Normalisation, wanted: Normalisation
 
 
 def freeze(network: nn.Module, patterns: str) -> int:
-    """Fix the parameters whose names match one of the comma-separated patterns; gives how many."""
+    """Fix the parameters whose names match one of the comma-separated patterns; gives how many.
+
+    Examples:
+        >>> from firststep.backbones import freeze
+        >>> conv4 = fs.build_backbone("conv4", image_size=32, filters=8)
+        >>> freeze(conv4, "blocks.0.*,blocks.1.*")
+        8
+        >>> conv4.blocks[0].conv.weight.requires_grad
+        False
+    """
     frozen = 0
     names = [name for name, _ in network.named_parameters()]
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):

@@ -33,6 +33,12 @@ class BatchStatisticsNorm(nn.Module):
 
     Few-shot learners normalise the support and the query set each by its own statistics (the paper is
     transductive), so there is nothing to remember between batches and no mode to get wrong.
+
+    Examples:
+        >>> from firststep.backbones import BatchStatisticsNorm
+        >>> normalised = BatchStatisticsNorm(3)(torch.rand(8, 3, 5, 5))
+        >>> normalised.mean().abs().item() < 1e-5
+        True
     """
 
     def __init__(self, channels: int, eps: float = 1e-5) -> None:

@@ -19,7 +19,13 @@ DEFAULT_FILTERS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Backbone:
-    """A network that can be built for any number of classes and any image size, and its facts."""
+    """A network that can be built for any number of classes and any image size, and its facts.
+
+    Examples:
+        >>> conv4 = fs.BACKBONES["conv4"]
+        >>> conv4.title, conv4.image_size, conv4.features(84, 64)
+        ('Conv4', 84, 1600)
+    """
 
     title: str
     """As tables and figures show it, such as ``"Conv4"``."""
@@ -81,7 +87,12 @@ BACKBONES: Registry[Backbone] = Registry(
     resnet18=_resnet(18, (2, 2, 2, 2)),
     **{"efficientnet-lite0": _efficientnet_lite0},
 )
-"""Add your own with ``BACKBONES.register("name", Backbone(...))``."""
+"""Add your own with ``BACKBONES.register("name", Backbone(...))``.
+
+Examples:
+    >>> list(fs.BACKBONES)
+    ['conv4', 'conv6', 'resnet10', 'resnet18', 'efficientnet-lite0']
+"""
 
 
 LARGEST = 2**16
@@ -97,7 +108,13 @@ def build_backbone(
     filters: int | None = None,
     generator: torch.Generator | None = None,
 ) -> nn.Module:
-    """The network of that name; ``image_size`` defaults to the paper's, ``filters`` (Conv only) to 64."""
+    """The network of that name; ``image_size`` defaults to the paper's, ``filters`` (Conv only) to 64.
+
+    Examples:
+        >>> conv4 = fs.build_backbone("conv4", ways=3, image_size=32, filters=8)
+        >>> conv4(torch.rand(6, 3, 32, 32)).shape
+        torch.Size([6, 3])
+    """
     backbone = BACKBONES[name]
     if filters is not None and not backbone.has_filters:
         raise ValueError(f"filters cannot be chosen for {name}: its widths are fixed")

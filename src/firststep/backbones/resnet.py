@@ -50,6 +50,11 @@ class ResNet(nn.Module):
         image_size: accepted for uniformity with Conv; global pooling makes any size from 32 up work.
         channels: of the images.
         generator: source of the initial values; default a generator with seed 0.
+
+    Examples:
+        >>> from firststep.backbones import ResNet
+        >>> sum(parameter.numel() for parameter in ResNet((1, 1, 1, 1)).parameters())
+        4908357
     """
 
     embedding: str

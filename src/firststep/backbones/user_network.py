@@ -27,7 +27,14 @@ def import_attribute(where: str) -> Any:
 
 
 def make_network(where: str, options: Mapping[str, Any]) -> nn.Module:
-    """An ``nn.Module``, or what a function returns that takes some of ``options`` by name, or none."""
+    """An ``nn.Module``, or what a function returns that takes some of ``options`` by name, or none.
+
+    Examples:
+        >>> from firststep.backbones import make_network
+        >>> own = make_network("firststep.backbones:Conv", {"ways": 3, "image_size": 32, "channels": 1})
+        >>> own(torch.rand(2, 1, 32, 32)).shape
+        torch.Size([2, 3])
+    """
     found = import_attribute(where)
     if isinstance(found, nn.Module):
         return found

@@ -34,6 +34,11 @@ class WarpedConv(nn.Module):
     Args:
         conv: the network to warp; its layers are taken over, not copied.
         generator: source of the warp layers' initial values; default a generator with seed 0.
+
+    Examples:
+        >>> from firststep.backbones import WarpedConv
+        >>> WarpedConv(network)(support_x).shape
+        torch.Size([10, 5])
     """
 
     embedding: str
@@ -63,7 +68,13 @@ class WarpedConv(nn.Module):
 
 
 def warp(module: nn.Module, generator: torch.Generator | None = None) -> WarpedConv:
-    """The same network with warp layers between its blocks."""
+    """The same network with warp layers between its blocks.
+
+    Examples:
+        >>> warped = fs.warp(network)
+        >>> len(warped.blocks), len(warped.warps)
+        (4, 3)
+    """
     if not isinstance(module, Conv):
         raise ValueError(
             "warp layers (method warp-maml) are defined for the Conv backbones, conv4 and conv6, "

@@ -28,6 +28,13 @@ def classifier_gram(
         bias: whether the classifier's bias belongs to ψ (the +1 in the formula).
         check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait.
             Inside ``torch.vmap``, where they cannot be read, nothing is refused.
+
+    Examples:
+        >>> features = torch.randn(10, 32)
+        >>> logits = torch.nn.Linear(32, 5)(features)
+        >>> gram = fs.classifier_gram(features, logits, support_y)
+        >>> gram.shape, gram.dtype
+        (torch.Size([10, 10]), torch.float64)
     """
     require_classification(logits, labels, check_finite)
     require_tensor("features", features, 2, "[..., n, d]")

@@ -57,6 +57,18 @@ def jacobian_gram(
         chunk_size: rows of J computed at once; default as many as fit in ``memory``.
         memory: bytes to spend on J's columns and, again, on the rows' cotangents.
         check_finite: refuse parameters with NaN or infinities (reads the values).
+
+    Examples:
+        >>> def residuals(params):
+        ...     logits = torch.func.functional_call(network, params, (support_x,))
+        ...     return fs.cross_entropy_residuals(logits, support_y)
+        >>> weights = dict(network.named_parameters())
+        >>> head = ["classifier.weight", "classifier.bias"]
+        >>> by_autograd = fs.jacobian_gram(residuals, weights, wrt=head)
+        >>> features = network.features(support_x)
+        >>> closed_form = fs.classifier_gram(features, network.classifier(features), support_y)
+        >>> torch.allclose(by_autograd, closed_form, rtol=1e-4)
+        True
     """
     names = tuple(params)
     psi = names if wrt is None else tuple(wrt)

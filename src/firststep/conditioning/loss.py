@@ -13,7 +13,16 @@ from firststep.conditioning.spectrum import log_condition_number, log_eigenvalue
 from firststep.utils.registry import Registry
 
 GramLoss = Callable[[Tensor], Tensor]
-"""Gram matrix [..., n, n] → loss [...], float64 and differentiable."""
+"""Gram matrix [..., n, n] → loss [...], float64 and differentiable.
+
+Examples:
+    >>> def spread(gram):
+    ...     values = torch.linalg.eigvalsh(gram)
+    ...     return values.std(-1) / values.mean(-1)
+    >>> features = torch.randn(10, 32)
+    >>> fs.conditioning_loss(features, torch.nn.Linear(32, 5)(features), support_y, loss=spread).shape
+    torch.Size([])
+"""
 
 CONDITIONING_LOSSES: Registry[GramLoss] = Registry(
     "conditioning loss",
@@ -22,7 +31,12 @@ CONDITIONING_LOSSES: Registry[GramLoss] = Registry(
         "log-kappa": partial(log_condition_number, check_finite=False),
     },
 )
-"""Add your own with ``CONDITIONING_LOSSES.register("name", loss)``."""
+"""Add your own with ``CONDITIONING_LOSSES.register("name", loss)``.
+
+Examples:
+    >>> list(fs.CONDITIONING_LOSSES)
+    ['variance', 'log-kappa']
+"""
 
 
 def conditioning_loss(
@@ -51,6 +65,13 @@ def conditioning_loss(
         loss: ``variance``, another name in ``CONDITIONING_LOSSES``, or any function of the Gram matrix.
         check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait.
             Inside ``torch.vmap``, where they cannot be read, nothing is refused.
+
+    Examples:
+        >>> features = torch.randn(10, 32)
+        >>> logits = torch.nn.Linear(32, 5)(features)
+        >>> loss = fs.conditioning_loss(features, logits, support_y)
+        >>> loss.shape, loss.dtype, loss.requires_grad
+        (torch.Size([]), torch.float64, True)
     """
     gram = classifier_gram(features, logits, labels, bias, check_finite=check_finite)
     if check_finite:

@@ -33,6 +33,10 @@ def residuals(losses: Tensor, *, check_finite: bool = True) -> Tensor:
     Args:
         losses: non-negative, one per sample, [..., n].
         check_finite: refuse NaN, infinite and negative losses (reads the values).
+
+    Examples:
+        >>> fs.residuals(torch.tensor([1.0, 4.0, 9.0, 16.0]))
+        tensor([0.5000, 1.0000, 1.5000, 2.0000], dtype=torch.float64)
     """
     require_tensor("losses", losses, 1, "[..., n]")
     if losses.is_complex():
@@ -64,7 +68,13 @@ def root_loss(margin: Tensor) -> Tensor:
 
 
 def scaled_errors(logits: Tensor, labels: Tensor) -> Tensor:
-    """e_i / sqrt(ℓ_i), float64 [..., n, classes]."""
+    """e_i / sqrt(ℓ_i), float64 [..., n, classes].
+
+    Examples:
+        >>> from firststep.conditioning import scaled_errors
+        >>> scaled_errors(torch.zeros(2, 5), torch.tensor([0, 3])).sum(-1).abs().max().item() < 1e-9
+        True
+    """
     m, right = margin(logits, labels)
     well_fit = m < WELL_FIT
     ordinary = m.masked_fill(well_fit, 0.0)
@@ -86,6 +96,11 @@ def cross_entropy_residuals(logits: Tensor, labels: Tensor, *, check_finite: boo
         labels: integers [..., n].
         check_finite: refuse NaN, infinite logits and labels out of range; reading the values makes a GPU
             wait. Inside ``torch.vmap``, where they cannot be read, nothing is refused.
+
+    Examples:
+        >>> r = fs.cross_entropy_residuals(torch.zeros(4, 5), torch.tensor([0, 1, 2, 3]))
+        >>> round(r.square().sum().item(), 4)
+        1.6094
     """
     require_classification(logits, labels, check_finite)
     return root_loss(margin(logits, labels)[0]) / math.sqrt(logits.shape[-2])

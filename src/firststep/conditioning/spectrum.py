@@ -36,6 +36,10 @@ def eigenvalues(gram: Tensor, *, check_finite: bool = True) -> Tensor:
 
     A matrix that is not one (complex, not symmetric, with a clearly negative eigenvalue) is refused. With
     ``check_finite=False`` its values are not looked at, and a matrix with NaN has NaN eigenvalues.
+
+    Examples:
+        >>> fs.eigenvalues(torch.diag(torch.tensor([4.0, 1.0, 100.0])))
+        tensor([  1.,   4., 100.], dtype=torch.float64)
     """
     require_tensor("gram", gram, 2, "[..., n, n]")
     if gram.shape[-1] != gram.shape[-2] or gram.shape[-1] == 0:
@@ -111,6 +115,11 @@ def numerical_rank(gram: Tensor, rtol: float | None = None, *, check_finite: boo
     """How many eigenvalues stand above the noise, [...].
 
     Less than n where samples repeat each other, and where the residuals of some have all but vanished.
+
+    Examples:
+        >>> rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+        >>> fs.numerical_rank(rows @ rows.T)
+        tensor(2)
     """
     return _informative(eigenvalues(gram, check_finite=check_finite), rtol).sum(-1)
 
@@ -129,6 +138,12 @@ def log_eigenvalue_variance(gram: Tensor, rtol: float | None = None, *, check_fi
         gram: symmetric positive semi-definite, [..., n, n].
         rtol: the border of noise, relative to the largest eigenvalue; default n times the float64 epsilon.
         check_finite: refuse NaN and infinities (reads the values, so a GPU waits).
+
+    Examples:
+        >>> fs.log_eigenvalue_variance(torch.diag(torch.tensor([1.0, 100.0])))
+        tensor(1., dtype=torch.float64)
+        >>> fs.log_eigenvalue_variance(torch.eye(5))
+        tensor(0., dtype=torch.float64)
     """
     logs, keep = _logarithms(gram, rtol, check_finite)
     count = keep.sum(-1, keepdim=True).clamp_min(1)
@@ -137,7 +152,12 @@ def log_eigenvalue_variance(gram: Tensor, rtol: float | None = None, *, check_fi
 
 
 def log_condition_number(gram: Tensor, rtol: float | None = None, *, check_finite: bool = True) -> Tensor:
-    """log10(λ_max / λ_min) over the eigenvalues that count, [...]: the paper's ablation of its loss."""
+    """log10(λ_max / λ_min) over the eigenvalues that count, [...]: the paper's ablation of its loss.
+
+    Examples:
+        >>> fs.log_condition_number(torch.diag(torch.tensor([4.0, 1.0, 100.0])))
+        tensor(2., dtype=torch.float64)
+    """
     logs, keep = _logarithms(gram, rtol, check_finite)
     largest = logs[..., -1]
     # Ascending order: the first that is kept is the smallest. Nothing kept: 0.
@@ -151,5 +171,9 @@ def condition_number(gram: Tensor, rtol: float | None = None, *, check_finite: b
     A support set with repeated images reports the conditioning of what it does determine; samples whose
     residuals have vanished count as what rounding leaves of them. :func:`numerical_rank` tells how many
     eigenvalues stand above the noise, and belongs beside it.
+
+    Examples:
+        >>> fs.condition_number(torch.diag(torch.tensor([4.0, 1.0, 100.0])))
+        tensor(100., dtype=torch.float64)
     """
     return torch.pow(10.0, log_condition_number(gram, rtol, check_finite=check_finite))

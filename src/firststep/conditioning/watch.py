@@ -13,7 +13,15 @@ from firststep.conditioning.spectrum import condition_number, numerical_rank
 
 
 class Watch:
-    """Made by :func:`watch`; refers to the last call of the layer."""
+    """Made by :func:`watch`; refers to the last call of the layer.
+
+    Examples:
+        >>> with fs.watch(network.classifier) as watch:
+        ...     logits = network(support_x)
+        ...     gram = watch.gram(support_y)
+        >>> gram.shape
+        torch.Size([10, 10])
+    """
 
     def __init__(self, layer: nn.Module) -> None:
         if not isinstance(layer, nn.Module):
@@ -106,5 +114,14 @@ def watch(layer: nn.Module) -> Watch:
 
     Args:
         layer: the linear layer whose output are the logits.
+
+    Examples:
+        >>> watch = fs.watch(network.classifier)
+        >>> logits = network(support_x)
+        >>> watch.loss(support_y).requires_grad
+        True
+        >>> int(watch.rank(support_y))
+        10
+        >>> watch.close()
     """
     return Watch(layer)

@@ -32,6 +32,15 @@ def from_arrays(
             learner is tested on classes that it was not trained on, so a class is in one of them only.
             Samples of other classes are left out.
         name: of the dataset; the draws of episodes depend on it.
+
+    Examples:
+        >>> from firststep.data import from_arrays
+        >>> signals = np.random.default_rng(0).normal(size=(60, 32)).astype(np.float32)
+        >>> kinds = np.repeat(["a", "b", "c", "d", "e", "f"], 10)
+        >>> splits = {"train": ["a", "b"], "val": ["c", "d"], "test": ["e", "f"]}
+        >>> own = from_arrays(signals, kinds, splits)
+        >>> Episodes(own.split("test"), ways=2, shots=1, queries=2)[0].support_x.shape
+        (2, 32)
     """
     samples = np.asarray(arrays)
     names = [str(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]

@@ -14,7 +14,15 @@ from firststep.errors import FirststepError
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """Random resized crop, colour jitter and horizontal flip, with the usual strengths."""
+    """Random resized crop, colour jitter and horizontal flip, with the usual strengths.
+
+    Examples:
+        >>> from firststep.data import Augmentation
+        >>> unflipped = Augmentation(flip=False)
+        >>> augmented = Episodes(dataset.split("train"), shots=1, queries=1, augment=unflipped)
+        >>> augmented[0].support_x.shape
+        (5, 1, 16, 16)
+    """
 
     smallest_crop: float = 0.4
     """least part of the area that a crop keeps; 1 turns cropping off"""

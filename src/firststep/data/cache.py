@@ -30,7 +30,14 @@ from firststep.utils import available_cores, locked, try_lock
 from firststep.utils.extras import extra
 
 ProgressCallback = Callable[[str, int, int], None]
-"""Called with (what is being done, how much is done, how much there is); images, or bytes of a download."""
+"""Called with (what is being done, how much is done, how much there is); images, or bytes of a download.
+
+Examples:
+    >>> from firststep.data import ProgressCallback
+    >>> def show(what: str, done: int, total: int) -> None:
+    ...     print(what, done, "of", total)
+    >>> callback: ProgressCallback = show
+"""
 
 ENVIRONMENT = "FIRSTSTEP_CACHE"
 FOLDER = ".firststep-cache"
@@ -39,7 +46,13 @@ BATCH = 256
 
 
 def user_cache() -> Path:
-    """The user's cache folder, or the one that FIRSTSTEP_CACHE names."""
+    """The user's cache folder, or the one that FIRSTSTEP_CACHE names.
+
+    Examples:
+        >>> from firststep.data import user_cache
+        >>> user_cache().is_absolute()
+        True
+    """
     if chosen := os.environ.get(ENVIRONMENT):
         return expanded(chosen)
     with extra("cli", "firststep.data"):

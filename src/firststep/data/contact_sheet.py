@@ -19,7 +19,14 @@ BREAK = 10
 
 
 def write_episode_sheet(episodes: Episodes, index: int, path: Path | str, queries: int = 8) -> None:
-    """One row a class: its support images, a wider gap, then some of its query images."""
+    """One row a class: its support images, a wider gap, then some of its query images.
+
+    Examples:
+        >>> from firststep.data import write_episode_sheet
+        >>> write_episode_sheet(episodes, 0, "episode.png")
+        >>> Path("episode.png").is_file()
+        True
+    """
     if index < 0:
         raise FirststepError(f"episodes are numbered from 0, not {index}")
     rows = episodes.rows(index)
@@ -29,7 +36,14 @@ def write_episode_sheet(episodes: Episodes, index: int, path: Path | str, querie
 
 
 def write_class_sheet(split: Split, path: Path | str, rows: int = 12, columns: int = 20) -> None:
-    """One row a class, classes evenly spread over the split, each with its first images."""
+    """One row a class, classes evenly spread over the split, each with its first images.
+
+    Examples:
+        >>> from firststep.data import write_class_sheet
+        >>> write_class_sheet(dataset.split("test"), "classes.png", rows=2, columns=3)
+        >>> Path("classes.png").is_file()
+        True
+    """
     rows = min(rows, len(split.classes))
     starts = split.starts()
     chosen = [i * len(split.classes) // rows for i in range(rows)]

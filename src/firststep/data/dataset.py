@@ -15,7 +15,13 @@ from firststep.errors import FirststepError
 
 @dataclass(frozen=True)
 class Split:
-    """The images of one split, class after class."""
+    """The images of one split, class after class.
+
+    Examples:
+        >>> split = dataset.split("val")
+        >>> len(split.classes), split.counts[0], split.images.shape
+        (81, 40, (3240, 16, 16, 1))
+    """
 
     dataset: str
     """the dataset's name, part of what names an episode"""
@@ -53,6 +59,15 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
+    """Decoded images in splits by class, with the fingerprint of all their pixels.
+
+    Examples:
+        >>> dataset.name, list(dataset.record.splits), dataset.preprocessing.image_size
+        ('glyphs', ['train', 'val', 'test'], 16)
+        >>> len(dataset.split("test").classes)
+        145
+    """
+
     name: str
     fingerprint: str
     """a hash of every decoded pixel, the class names and the preprocessing: equal means equal data"""

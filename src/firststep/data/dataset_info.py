@@ -21,7 +21,13 @@ OPTIONS = ("seed", "channels", "rotations")
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFile:
-    """A file as its authors publish it."""
+    """A file as its authors publish it.
+
+    Examples:
+        >>> from firststep.data import DATASETS
+        >>> [file.name for file in DATASETS["omniglot"].files]
+        ['images_background.zip', 'images_evaluation.zip']
+    """
 
     name: str
     md5: str
@@ -31,7 +37,13 @@ class PublishedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedImages:
-    """Images that are computed from a seed instead of read from files."""
+    """Images that are computed from a seed instead of read from files.
+
+    Examples:
+        >>> from firststep.data import DATASETS
+        >>> type(DATASETS["glyphs"].generated).__name__
+        'GeneratedImages'
+    """
 
     source: Callable[[int], Source]
     """the images of a seed"""
@@ -41,7 +53,13 @@ class GeneratedImages:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """A dataset that ``open_dataset`` can open: read from disk in one of its layouts, or generated."""
+    """A dataset that ``open_dataset`` can open: read from disk in one of its layouts, or generated.
+
+    Examples:
+        >>> from firststep.data import DATASETS
+        >>> DATASETS["cub"].image_size, [layout.what for layout in DATASETS["cub"].layouts]
+        (84, ['CUB_200_2011/images/001.Name/*.jpg (or its .tgz)', '{train,test}/001.Name/*.jpg'])
+    """
 
     name: str
     """letters, digits, dots, dashes and underscores: it is part of file names"""
@@ -83,16 +101,40 @@ class DatasetInfo:
 
 
 DATASETS: Registry[DatasetInfo] = Registry("dataset")
-"""Datasets that ``open_dataset`` knows, by name."""
+"""Datasets that ``open_dataset`` knows, by name.
+
+Examples:
+    >>> from firststep.data import DATASETS
+    >>> list(DATASETS)
+    ['glyphs', 'omniglot', 'cifar-fs', 'fc100', 'mini-imagenet', 'tiered-imagenet', 'cub', 'folder']
+"""
 
 
 def register_dataset(info: DatasetInfo) -> DatasetInfo:
-    """Make ``open_dataset(info.name, ...)`` work; ``DATASETS.unregister(info.name)`` undoes it."""
+    """Make ``open_dataset(info.name, ...)`` work; ``DATASETS.unregister(info.name)`` undoes it.
+
+    Examples:
+        >>> from firststep.data import DATASETS, DatasetInfo, FileImages, Layout, Source, register_dataset
+        >>> def read(root):
+        ...     folders = [folder for folder in sorted(root.iterdir()) if folder.is_dir()]
+        ...     classes = {folder.name: FileImages(sorted(folder.glob("*.tga"))) for folder in folders}
+        ...     return Source("*/*.tga", {"all": classes})
+        >>> layout = Layout("*/*.tga", lambda root: sorted(root.glob("*/*.tga")), read)
+        >>> info = DatasetInfo(name="sprites", about="small figures", image_size=16, layouts=(layout,))
+        >>> _ = register_dataset(info)
+        >>> DATASETS.unregister("sprites")
+    """
     return DATASETS.register(info.name, info)
 
 
 def get_dataset_info(name: str) -> DatasetInfo:
-    """What is known about a dataset; ``FirststepError`` if there is none of that name."""
+    """What is known about a dataset; ``FirststepError`` if there is none of that name.
+
+    Examples:
+        >>> from firststep.data import get_dataset_info
+        >>> get_dataset_info("mini-imagenet").splits
+        '64 / 16 / 20'
+    """
     if name not in DATASETS:
         raise unknown("dataset", name, DATASETS)
     return DATASETS[name]

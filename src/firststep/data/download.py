@@ -17,7 +17,12 @@ from firststep.utils.extras import extra
 
 
 def download_files(info: DatasetInfo, folder: Path, progress: ProgressCallback | None = None) -> list[Path]:
-    """Put the dataset's archives into the folder; those already there and right are kept."""
+    """Put the dataset's archives into the folder; those already there and right are kept.
+
+    Examples:
+        >>> from firststep.data import download_files, get_dataset_info
+        >>> download_files(get_dataset_info("omniglot"), Path("data"))  # doctest: +SKIP
+    """
     if not info.files or any(file.url is None for file in info.files):
         raise FirststepError(f"cannot download {info.name}: {how_to_get(info)}, then: {_next_step(info)}")
     return [_fetch(file, folder, progress) for file in info.files]

@@ -18,7 +18,13 @@ VERSION = 1
 
 class Episode(NamedTuple):
     """One task. Images are normalised float32 [n, C, H, W], or features [n, d] of a frozen network; labels
-    int64 0..ways-1, class after class."""
+    int64 0..ways-1, class after class.
+
+    Examples:
+        >>> episode = episodes[0]
+        >>> episode.support_x.shape, episode.query_x.dtype, episode.support_y.tolist()
+        ((10, 1, 16, 16), dtype('float32'), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
+    """
 
     support_x: np.ndarray
     support_y: np.ndarray
@@ -41,6 +47,11 @@ class Episodes:
 
     It depends on the dataset's name, the split, ways, shots, queries, the seed and i, and on nothing
     else; no global random state is read or changed. There is no last one: take as many as needed.
+
+    Examples:
+        >>> episodes = Episodes(dataset.split("test"), ways=5, shots=2, queries=3, seed=0)
+        >>> bool((episodes[7].query_x == episodes[7].query_x).all())
+        True
     """
 
     def __init__(

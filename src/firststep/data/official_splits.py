@@ -13,7 +13,16 @@ from firststep.data.source import SPLITS, Source
 
 @dataclass(frozen=True)
 class OfficialSplits:
-    """What a dataset should contain."""
+    """What a dataset should contain.
+
+    Examples:
+        >>> from firststep.data import DATASETS
+        >>> official = DATASETS["cifar-fs"].official()
+        >>> {split: len(names) for split, names in official.classes.items()}
+        {'train': 64, 'val': 16, 'test': 20}
+        >>> official.images_per_class
+        600
+    """
 
     classes: dict[str, list[str]]
     """class names of each split"""

@@ -59,6 +59,10 @@ def open_dataset(
     cache: where the cache goes, instead of beside the data or the user's cache folder.
     verify: compare all pixels of the cache with what was stored, a few seconds for each gigabyte; otherwise
         every image is compared when it is first used. A damaged cache is made again.
+
+    Examples:
+        >>> open_dataset("glyphs").fingerprint
+        '0c69e71b7d812657'
     """
     info = get_dataset_info(name)
     _refuse_options_without_effect(info, path, channels=channels, seed=seed, rotations=rotations or None)
@@ -167,7 +171,13 @@ def _build(
 
 
 class DatasetMismatchError(FirststepError):
-    """Data that differs from the official data; ``lines`` lists every difference."""
+    """Data that differs from the official data; ``lines`` lists every difference.
+
+    Examples:
+        >>> from firststep.data import DatasetMismatchError
+        >>> issubclass(DatasetMismatchError, fs.FirststepError)
+        True
+    """
 
     def __init__(self, message: str, lines: list[str]) -> None:
         super().__init__(message)

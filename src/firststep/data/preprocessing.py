@@ -23,14 +23,27 @@ INK_MEAN, INK_STD = (0.0,), (1.0,)
 SYMMETRIC_MEAN, SYMMETRIC_STD = 127 / 255, 128 / 255
 
 NORMALISATIONS = ("usual", "symmetric")
-"""``usual``: by ImageNet's mean and deviation, drawings as they are. ``symmetric``: (pixel - 127) / 128."""
+"""``usual``: by ImageNet's mean and deviation, drawings as they are. ``symmetric``: (pixel - 127) / 128.
+
+Examples:
+    >>> from firststep.data import NORMALISATIONS
+    >>> NORMALISATIONS
+    ('usual', 'symmetric')
+"""
 
 LARGEST_SIDE = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """How images become arrays: turned upright, made RGB or grey, shorter side fitted, centre cut."""
+    """How images become arrays: turned upright, made RGB or grey, shorter side fitted, centre cut.
+
+    Examples:
+        >>> from firststep.data import Preprocessing
+        >>> pixels = np.full((1, 8, 8, 3), 127, dtype=np.uint8)
+        >>> Preprocessing(image_size=8, normalisation="symmetric").normalise(pixels).shape
+        (1, 3, 8, 8)
+    """
 
     image_size: int
     """side of the square images, in pixels"""
@@ -121,6 +134,13 @@ def load_image(path: Path | str, image_size: int, channels: int = 3, *, ink: boo
 
     ``Preprocessing.normalise`` makes it a model's input; ``dataset.preprocessing`` has the same
     settings as the data a model was trained on.
+
+    Examples:
+        >>> from PIL import Image
+        >>> from firststep.data import load_image
+        >>> Image.new("RGB", (40, 30)).save("x.png")
+        >>> load_image("x.png", image_size=16).shape
+        (16, 16, 3)
     """
     preprocessing = Preprocessing(image_size=image_size, channels=channels, ink=ink)
     if Path(path).is_dir():

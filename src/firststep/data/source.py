@@ -23,7 +23,14 @@ UNSPLIT = "all"
 
 
 class ClassImages(Protocol):
-    """The images of one class, wherever they are stored: counted at once, decoded one at a time."""
+    """The images of one class, wherever they are stored: counted at once, decoded one at a time.
+
+    Examples:
+        >>> from firststep.data import ArrayImages, ClassImages
+        >>> images: ClassImages = ArrayImages(np.zeros((4, 16, 16, 3), np.uint8), range(4), "sprites.npy")
+        >>> len(images), images.name(2)
+        (4, 'image 2 of sprites.npy')
+    """
 
     def __len__(self) -> int: ...
 
@@ -36,7 +43,13 @@ class ClassImages(Protocol):
 
 @dataclass(frozen=True)
 class FileImages:
-    """Image files."""
+    """Image files.
+
+    Examples:
+        >>> from firststep.data import FileImages
+        >>> len(FileImages([Path("cat-1.jpg"), Path("cat-2.jpg")]))
+        2
+    """
 
     paths: Sequence[Path | str]
 
@@ -52,7 +65,14 @@ class FileImages:
 
 @dataclass(frozen=True)
 class ArrayImages:
-    """Rows of one uint8 array [N, H, W, C], usually mapped from disk."""
+    """Rows of one uint8 array [N, H, W, C], usually mapped from disk.
+
+    Examples:
+        >>> from firststep.data import ArrayImages
+        >>> pixels = np.zeros((6, 16, 16, 3), dtype=np.uint8)
+        >>> len(ArrayImages(pixels, rows=range(2, 6), file="sprites.npy"))
+        4
+    """
 
     array: np.ndarray
     rows: Sequence[int]
@@ -77,7 +97,17 @@ class ArrayImages:
 
 @dataclass(frozen=True)
 class EncodedImages:
-    """PNG or JPEG bytes in a list, usually still on disk."""
+    """PNG or JPEG bytes in a list, usually still on disk.
+
+    Examples:
+        >>> import io
+        >>> from PIL import Image
+        >>> from firststep.data import EncodedImages
+        >>> picture = io.BytesIO()
+        >>> Image.new("RGB", (8, 8)).save(picture, "png")
+        >>> len(EncodedImages([picture.getvalue()] * 3, rows=range(3), file="images.pkl"))
+        3
+    """
 
     items: Sequence[EncodedBytes]
     rows: Sequence[int]
@@ -113,7 +143,15 @@ class RotatedImages:
 
 @dataclass(frozen=True)
 class Source:
-    """For each split its classes, each a name and its images."""
+    """For each split its classes, each a name and its images.
+
+    Examples:
+        >>> from firststep.data import FileImages, Source
+        >>> classes = {"cat": FileImages(["cat-1.jpg"]), "dog": FileImages(["dog-1.jpg"])}
+        >>> source = Source("my photographs", {"all": classes})
+        >>> list(source.splits["all"])
+        ['cat', 'dog']
+    """
 
     layout: str
     """one line: what was recognised on disk"""

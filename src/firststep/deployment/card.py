@@ -17,6 +17,15 @@ KEY = "firststep"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCard:
+    """What an adapted classifier is: its classes, its preprocessing, and how it was chosen.
+
+    Examples:
+        >>> from firststep.deployment import make_deployable
+        >>> classifier, card = make_deployable(adapted, trained.preprocessing)
+        >>> card.classes, card.classifier, card.support_images
+        (['a', 'b', 'c', 'd', 'e'], 'steps', 10)
+    """
+
     classes: list[str]
     preprocessing: Preprocessing
     """How an image file becomes the input: resized and cut as this says. The model normalises it itself."""

@@ -21,6 +21,13 @@ from firststep.utils import check_file_writable, replacing
 from firststep.utils.extras import extra
 
 EXPORT_ENDINGS = (".onnx", ".pt2", ".safetensors")
+"""The formats that ``export_model`` writes, by the ending of the file.
+
+Examples:
+    >>> from firststep.deployment import EXPORT_ENDINGS
+    >>> EXPORT_ENDINGS
+    ('.onnx', '.pt2', '.safetensors')
+"""
 TOLERANCE = 1e-5
 """By which the probabilities of the file may differ from those of the model."""
 
@@ -43,6 +50,15 @@ def export_model(path: Path, classifier: ImageClassifier, card: ModelCard, pixel
         classifier: to be written.
         card: what it is; goes into the file's metadata.
         pixels: a few images, uint8 [n, H, W, C].
+
+    Examples:
+        >>> from firststep.deployment import export_model, make_deployable
+        >>> config = run.config.to_json()
+        >>> classifier, card = make_deployable(adapted, trained.preprocessing, config=config)
+        >>> pixels = np.zeros((1, 16, 16, 1), dtype=np.uint8)
+        >>> export_model(Path("model.safetensors"), classifier, card, pixels)
+        >>> Path("model.safetensors").is_file()
+        True
     """
     require_exporter(path)
     ending = path.suffix.lower()

@@ -21,6 +21,12 @@ class ImageClassifier(nn.Module):
         network: normalised images → logits, in ``eval()`` mode.
         preprocessing: how the images are normalised.
         temperature: by which the logits are divided.
+
+    Examples:
+        >>> from firststep.deployment import make_deployable
+        >>> classifier, card = make_deployable(adapted, trained.preprocessing)
+        >>> classifier(torch.zeros(1, 16, 16, 1, dtype=torch.uint8)).sum().round()
+        tensor(1.)
     """
 
     scale: Tensor

@@ -27,6 +27,15 @@ _ADAPTED = "adapted.safetensors"
 
 @dataclass(frozen=True)
 class DeployedModel:
+    """A classifier that was read from a file: pixels in, probabilities out.
+
+    Examples:
+        >>> from firststep.deployment import deployed, make_deployable
+        >>> model = deployed(*make_deployable(adapted, trained.preprocessing))
+        >>> model.batch(np.zeros((3, 16, 16, 1), dtype=np.uint8)).shape
+        (3, 5)
+    """
+
     card: ModelCard
     run: Callable[[np.ndarray], np.ndarray]
     """A batch, uint8 [n, H, W, C] → probabilities [n, classes]"""
@@ -72,7 +81,14 @@ def _one_thread() -> Iterator[None]:
 
 
 def deployed(classifier: ImageClassifier, card: ModelCard) -> DeployedModel:
-    """A classifier in memory, to be asked as if it had been read from a file."""
+    """A classifier in memory, to be asked as if it had been read from a file.
+
+    Examples:
+        >>> from firststep.deployment import deployed, make_deployable
+        >>> model = deployed(*make_deployable(adapted, trained.preprocessing))
+        >>> model.card.classes
+        ['a', 'b', 'c', 'd', 'e']
+    """
     return DeployedModel(card, _torch_runner(classifier.eval()))
 
 
@@ -88,6 +104,14 @@ def load_deployed(
         device: where to compute; .pt2 and .onnx files run on the CPU.
         ending: the format, where the name does not say it.
         name: what an error calls it.
+
+    Examples:
+        >>> from firststep.deployment import load_deployed, make_deployable, save_adapted
+        >>> config = run.config.to_json()
+        >>> made = make_deployable(adapted, trained.preprocessing, config=config)
+        >>> path = save_adapted(Path("adapted"), *made)
+        >>> load_deployed("adapted").card.classes
+        ['a', 'b', 'c', 'd', 'e']
     """
     path = Path(path)
     if path.is_dir():

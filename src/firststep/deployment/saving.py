@@ -26,7 +26,14 @@ def make_deployable(
     run: str = "",
     config: dict[str, Any] | None = None,
 ) -> tuple[ImageClassifier, ModelCard]:
-    """The module, on the CPU, and what it is; ``config`` is that of the training of the run."""
+    """The module, on the CPU, and what it is; ``config`` is that of the training of the run.
+
+    Examples:
+        >>> from firststep.deployment import make_deployable
+        >>> classifier, card = make_deployable(adapted, trained.preprocessing)
+        >>> classifier(torch.zeros(2, 16, 16, 1, dtype=torch.uint8)).shape
+        torch.Size([2, 5])
+    """
     card = ModelCard(
         classes=adapted.support.classes,
         preprocessing=preprocessing,
@@ -46,7 +53,13 @@ def make_deployable(
 
 
 def save_adapted(folder: Path, classifier: ImageClassifier, card: ModelCard) -> Path:
-    """Weights in safetensors, with the card inside and also beside them; gives the path of the weights."""
+    """Weights in safetensors, with the card inside and also beside them; gives the path of the weights.
+
+    Examples:
+        >>> from firststep.deployment import make_deployable, save_adapted
+        >>> save_adapted(Path("adapted"), *make_deployable(adapted, trained.preprocessing))
+        PosixPath('adapted/adapted.safetensors')
+    """
     make_folder(folder)
     path = folder / WEIGHTS
     with replacing(path) as temporary:

@@ -36,6 +36,16 @@ from firststep.network import Params
 
 @dataclass(frozen=True)
 class AdaptedModel:
+    """A classifier of somebody's images: how it was chosen, and the network that classifies.
+
+    Examples:
+        >>> from firststep.evaluation import ImageSupport, adapt_to_images
+        >>> support = ImageSupport(list("abcde"), glyph_task.support_x, glyph_task.support_y)
+        >>> adapted = adapt_to_images(trained.meta, support, steps=2)
+        >>> adapted.classifier, adapted.choice.steps, adapted.probabilities(glyph_task.query_x).shape
+        ('steps', 2, torch.Size([15, 5]))
+    """
+
     meta: MetaLearner
     support: ImageSupport
     classifier: str
@@ -87,6 +97,13 @@ def adapt_to_images(
             something has.
         rate_multiplier: take inner steps so many times as long.
         progress: told which fold of the cross-validation is done.
+
+    Examples:
+        >>> from firststep.evaluation import ImageSupport, adapt_to_images
+        >>> support = ImageSupport(list("abcde"), glyph_task.support_x, glyph_task.support_y)
+        >>> adapted = adapt_to_images(trained.meta, support, classifier="nearest-means")
+        >>> adapted.probabilities(glyph_task.query_x).sum(-1).round().unique().tolist()
+        [1.0]
     """
     if not 0 < rate_multiplier < float("inf"):
         raise FirststepError(f"`rate_multiplier` must be a positive number, not {rate_multiplier}")

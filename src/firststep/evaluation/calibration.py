@@ -19,7 +19,15 @@ _RANGE = (0.05, 20.0)
 
 
 def fit_temperature(log_probabilities: Tensor, labels: Tensor) -> float | None:
-    """The temperature for held-out log-probabilities [n, classes]; None if they are too few to fit one."""
+    """The temperature for held-out log-probabilities [n, classes]; None if they are too few to fit one.
+
+    Examples:
+        >>> from firststep.evaluation import fit_temperature
+        >>> labels = torch.arange(5).repeat(5)
+        >>> sure_and_wrong = torch.log_softmax(9 * torch.eye(5).double()[labels.roll(1)], -1)
+        >>> fit_temperature(sure_and_wrong, labels) > 1
+        True
+    """
     if len(labels) < FEWEST_TO_CALIBRATE or not bool(log_probabilities.isfinite().all()):
         return None
     low, high = _RANGE

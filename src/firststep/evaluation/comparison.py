@@ -23,7 +23,13 @@ SAME_TASKS = ("data_fingerprint", "split", "ways", "shots", "queries", "seed", "
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Second minus first, in per cent points, over the same episodes."""
+    """Second minus first, in per cent points, over the same episodes.
+
+    Examples:
+        >>> from firststep.evaluation import PairedDifference
+        >>> PairedDifference(step=1, difference=6.7, ci95=0.6).is_clear
+        True
+    """
 
     step: int
     difference: float
@@ -36,7 +42,13 @@ class PairedDifference:
 
 
 def paired_differences(first: Evaluation, second: Evaluation) -> list[PairedDifference]:
-    """At every step that both were tested at."""
+    """At every step that both were tested at.
+
+    Examples:
+        >>> from firststep.evaluation import paired_differences
+        >>> [difference.step for difference in paired_differences(evaluation, longer)]
+        [0, 1, 2]
+    """
     for key in SAME_TASKS:
         if first.settings[key] != second.settings[key]:
             raise FirststepError(
@@ -61,7 +73,13 @@ def distinct_labels(evaluations: list[Evaluation]) -> list[str]:
 
 
 def comparison_frame(evaluations: list[Evaluation]) -> pd.DataFrame:
-    """Long form: a row for each model and step, with the paired difference to the first model."""
+    """Long form: a row for each model and step, with the paired difference to the first model.
+
+    Examples:
+        >>> from firststep.evaluation import comparison_frame
+        >>> comparison_frame([evaluation, longer])[["step", "difference"]].shape
+        (6, 2)
+    """
     import pandas as pd  # slow to import, and only this needs it
 
     rows: list[dict[str, Any]] = []
@@ -79,6 +97,11 @@ def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
     """A row for each model and each difference to the first model, a column for each step.
 
     Differences whose 95 % interval leaves out zero are bold.
+
+    Examples:
+        >>> from firststep.evaluation import comparison_table
+        >>> comparison_table([evaluation, longer]).columns
+        ['model', 'step 0', 'step 1', 'step 2', 'condition number', 'rank']
     """
     steps = [row["step"] for row in evaluations[0].rows()]
     table = Table(["model", *(f"step {step}" for step in steps), "condition number", "rank"])
@@ -99,7 +122,13 @@ def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
 
 
 def steps_table(evaluations: list[Evaluation], decimals: int = 1) -> Table:
-    """The same with a row for each step and a column for each model: it fits a terminal's width."""
+    """The same with a row for each step and a column for each model: it fits a terminal's width.
+
+    Examples:
+        >>> from firststep.evaluation import steps_table
+        >>> len(steps_table([evaluation, longer]).rows)
+        5
+    """
     settings = evaluations[0].settings
     compared = _compared(evaluations)
     labels = [label for label, _, _ in compared]
@@ -126,7 +155,13 @@ def steps_table(evaluations: list[Evaluation], decimals: int = 1) -> Table:
 
 
 def metrics_table(evaluation: Evaluation) -> Table:
-    """Every metric of one model: a row for each step."""
+    """Every metric of one model: a row for each step.
+
+    Examples:
+        >>> from firststep.evaluation import metrics_table
+        >>> metrics_table(evaluation).columns[:4]
+        ['steps', 'accuracy %', '95 % half-width', 'condition number']
+    """
     metrics = evaluation.measurement.metrics
     rows = evaluation.rows()
     titles = {

@@ -26,7 +26,14 @@ pre { background: #f6f6f6; padding: .8rem; white-space: pre-wrap; font-size: .8r
 
 
 def html_report(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], title: str) -> str:
-    """The page: accuracies and paired differences, figures, and how it was measured."""
+    """The page: accuracies and paired differences, figures, and how it was measured.
+
+    Examples:
+        >>> from firststep.evaluation import html_report
+        >>> page = html_report([evaluation], [run.metrics()], "My run")
+        >>> page.startswith("<!doctype html>")
+        True
+    """
     settings = evaluations[0].settings
     where = (
         f"{settings['data']}, {settings['split']} split, {settings['ways']}-way {settings['shots']}-shot, "

@@ -12,6 +12,15 @@ from firststep.utils import MISSING, Cell, Table
 
 @dataclass(frozen=True)
 class Confusion:
+    """How often each class was taken for each.
+
+    Examples:
+        >>> from firststep.evaluation import Confusion
+        >>> confusion = Confusion.of(["cat", "dog"], expected=[0, 0, 1, 1], predicted=[0, 1, 1, 1])
+        >>> confusion.accuracy, confusion.counts.tolist()
+        (0.75, [[1, 1], [0, 2]])
+    """
+
     classes: list[str]
     counts: np.ndarray
     """[true class, predicted class]"""

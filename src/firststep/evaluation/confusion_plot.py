@@ -12,7 +12,12 @@ _MOST_NUMBERS = 30  # classes up to which a number in every cell can be read
 
 
 def confusion_figure(confusion: Confusion) -> Figure:
-    """True classes in rows, predicted ones in columns; a cell is as dark as its part of the row."""
+    """True classes in rows, predicted ones in columns; a cell is as dark as its part of the row.
+
+    Examples:
+        >>> from firststep.evaluation import Confusion, confusion_figure
+        >>> confusion_figure(Confusion.of(["cat", "dog"], [0, 0, 1], [0, 1, 1])).savefig("confusion.png")
+    """
     classes = len(confusion.classes)
     side = min(3.0 + 0.35 * classes, 16.0)
     shares = confusion.counts / confusion.counts.sum(1, keepdims=True).clip(1)

@@ -30,10 +30,27 @@ PROBES: dict[str, Callable[[Tensor, Tensor], Predict]] = {
     "logistic": logistic,
 }
 CLASSIFIERS = (STEPS, *PROBES)
+"""The adapted network (``steps``) and the probes on its features, by the names of ``adapt --classifier``.
+
+Examples:
+    >>> from firststep.evaluation import CLASSIFIERS
+    >>> CLASSIFIERS
+    ('steps', 'nearest-means', 'ridge', 'logistic')
+"""
 
 
 @dataclass(frozen=True)
 class CrossValidation:
+    """What every classifier says of the support samples that it has not seen.
+
+    Examples:
+        >>> from firststep.evaluation import ImageSupport, cross_validate
+        >>> support = ImageSupport(list("abcde"), glyph_task.support_x, glyph_task.support_y)
+        >>> validation = cross_validate(trained.meta, support, steps=1)
+        >>> validation.folds, sorted(validation.log_probabilities)
+        (2, ['logistic', 'nearest-means', 'ridge', 'steps'])
+    """
+
     folds: int
     labels: Tensor
     log_probabilities: dict[str, Tensor]
@@ -81,6 +98,13 @@ def cross_validate(
         steps: inner steps of the adapted network; None chooses the number with the lowest held-out loss.
         probes: the probes too, not only the adapted network.
         progress: told which fold is done.
+
+    Examples:
+        >>> from firststep.evaluation import ImageSupport, cross_validate
+        >>> support = ImageSupport(list("abcde"), glyph_task.support_x, glyph_task.support_y)
+        >>> validation = cross_validate(trained.meta, support, steps=1)
+        >>> 0 <= validation.accuracy("ridge") <= 1
+        True
     """
     folds = stratified_folds(support.labels)
     if not folds:

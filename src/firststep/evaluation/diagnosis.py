@@ -18,7 +18,14 @@ SUBSETS = ("cls", "emb", "ebn", "all")
 
 @dataclass(frozen=True)
 class Spectrum:
-    """One parameter subset over a number of tasks."""
+    """One parameter subset over a number of tasks.
+
+    Examples:
+        >>> from firststep.evaluation import diagnose
+        >>> (spectrum,) = diagnose(trained.meta.functional, [glyph_task], subsets=["cls"])
+        >>> spectrum.subset, spectrum.eigenvalues.shape
+        ('cls', (1, 10))
+    """
 
     subset: str
     eigenvalues: np.ndarray
@@ -37,7 +44,14 @@ def diagnose(
     subsets: Sequence[str] = SUBSETS,
     progress: Callable[[], None] | None = None,
 ) -> list[Spectrum]:
-    """Spectra on the support sets of ``tasks`` at the module's parameters."""
+    """Spectra on the support sets of ``tasks`` at the module's parameters.
+
+    Examples:
+        >>> from firststep.evaluation import diagnose
+        >>> spectra = diagnose(trained.meta.functional, [glyph_task], subsets=["cls", "emb"])
+        >>> [spectrum.subset for spectrum in spectra]
+        ['cls', 'emb']
+    """
     for subset in subsets:
         try:
             model.check_spectrum(subset)

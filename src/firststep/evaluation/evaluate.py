@@ -64,6 +64,12 @@ def evaluate(
         progress: called after each task.
         team: the processes that share the work, all of which call this and get the whole result; default
             this one alone. Each episode's numbers do not depend on which process tested it.
+
+    Examples:
+        >>> from firststep.evaluation import evaluate
+        >>> tested = evaluate(trained.meta, dataset, shots=2, queries=3, steps=[0, 1], episodes=2)
+        >>> tested.at(1).shape
+        (2,)
     """
     ranks = team or Team()
     if episodes < 2:

@@ -21,6 +21,15 @@ FILE_FIELDS = ("label", "run", "settings", "provenance")
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
+    """A test: every metric of every episode after every number of steps, with the settings that made it.
+
+    Examples:
+        >>> [row["step"] for row in evaluation.rows()], evaluation.at(1).shape
+        ([0, 1, 2], (3,))
+        >>> evaluation.settings["episodes"]
+        3
+    """
+
     label: str
     """What the model is, in a few words."""
     run: str
@@ -95,7 +104,14 @@ class Evaluation:
 
 
 def load_evaluation(path: Path) -> Evaluation:
-    """What :meth:`Evaluation.save` wrote, now or in the format before it."""
+    """What :meth:`Evaluation.save` wrote, now or in the format before it.
+
+    Examples:
+        >>> from firststep.evaluation import load_evaluation
+        >>> _ = evaluation.save(Path("test"))
+        >>> load_evaluation(Path("test.json")).rows() == evaluation.rows()
+        True
+    """
     stored = read_stored(path)
     metrics = stored.metrics
     return Evaluation(

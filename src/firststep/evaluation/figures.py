@@ -21,7 +21,13 @@ Line = tuple[str, dict[str, Any], Metrics]
 
 
 def comparison_figure(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics]) -> Figure:
-    """Accuracy over steps, and two curves of the training where there are training logs."""
+    """Accuracy over steps, and two curves of the training where there are training logs.
+
+    Examples:
+        >>> from firststep.evaluation import comparison_figure
+        >>> figure = comparison_figure([evaluation], [run.metrics()])
+        >>> figure.savefig("comparison.png")
+    """
     styles = line_styles([evaluation.label for evaluation in evaluations])
     labels = distinct_labels(list(evaluations))
     logged = [line for line in zip(labels, styles, metrics, strict=True) if line[2]]
@@ -64,7 +70,13 @@ def _during_training(axes: Axes, logged: Sequence[Line], key: str, *, index: int
 
 @mpl.rc_context(RC)
 def spectrum_figure(spectra: Sequence[Spectrum]) -> Figure:
-    """Eigenvalues relative to the largest: the median over tasks, and the middle half as a band."""
+    """Eigenvalues relative to the largest: the median over tasks, and the middle half as a band.
+
+    Examples:
+        >>> from firststep.evaluation import diagnose, spectrum_figure
+        >>> spectra = diagnose(trained.meta.functional, [glyph_task], subsets=["cls"])
+        >>> spectrum_figure(spectra).savefig("spectrum.png")
+    """
     figure = Figure(figsize=(5.2, 3.8), layout="constrained")
     axes = figure.subplots()
     subsets = [spectrum.subset for spectrum in spectra]

@@ -34,7 +34,15 @@ FULL = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStep:
-    """Means over tasks, before (0) and after (1) the first inner step."""
+    """Means over tasks, before (0) and after (1) the first inner step.
+
+    Examples:
+        >>> from firststep.evaluation import measure_first_step
+        >>> first = measure_first_step(trained.meta, [glyph_task])
+        >>> before, after = first.support_loss
+        >>> after < before
+        True
+    """
 
     classes: int
     support_loss: tuple[float, float]
@@ -84,6 +92,11 @@ def measure_first_step(meta: MetaLearner, tasks: Iterable[Task], rate: float | N
         meta: the learner.
         tasks: to adapt to and to be tested on.
         rate: the inner learning rate, where the rule has a single one.
+
+    Examples:
+        >>> from firststep.evaluation import measure_first_step
+        >>> measure_first_step(trained.meta, [glyph_task]).samples
+        10
     """
     rows = [_one_task(meta, task, rate) for task in tasks]
     mean = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}

@@ -20,7 +20,13 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class ImageSupport:
-    """Labelled images as a network takes them."""
+    """Labelled images as a network takes them.
+
+    Examples:
+        >>> from firststep.evaluation import ImageSupport
+        >>> ImageSupport(list("abcde"), glyph_task.support_x, glyph_task.support_y).images.shape
+        torch.Size([10, 1, 16, 16])
+    """
 
     classes: list[str]
     images: Tensor
@@ -73,7 +79,13 @@ def load_images(
     device: torch.device,
     progress: Progress | None = None,
 ) -> Tensor:
-    """The images as a network takes them, [n, C, H, W]."""
+    """The images as a network takes them, [n, C, H, W].
+
+    Examples:
+        >>> from firststep.evaluation import load_images
+        >>> load_images([Path("letters/a/0.png")], trained.preprocessing, torch.device("cpu")).shape
+        torch.Size([1, 1, 16, 16])
+    """
     pixels = load_pixels(files, preprocessing, progress)
     return torch.from_numpy(preprocessing.normalise(pixels)).to(device)
 
@@ -93,7 +105,14 @@ def load_pixels(
 def load_support(
     path: Path, meta: MetaLearner, preprocessing: Preprocessing, progress: Progress | None = None
 ) -> ImageSupport:
-    """The support set of :func:`support_files`; classes in the order of their names."""
+    """The support set of :func:`support_files`; classes in the order of their names.
+
+    Examples:
+        >>> from firststep.evaluation import load_support
+        >>> support = load_support(Path("letters"), trained.meta, trained.preprocessing)
+        >>> support.classes, support.images.shape
+        (['a', 'b', 'c', 'd', 'e'], torch.Size([10, 1, 16, 16]))
+    """
     found = support_files(path)
     assert found.labels is not None
     classes = sorted(set(found.labels))

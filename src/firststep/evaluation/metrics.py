@@ -29,7 +29,15 @@ from firststep.utils.registry import Registry
 
 @dataclass
 class AdaptationState:
-    """A task after a number of inner steps: what a metric is computed from. Outputs are computed once."""
+    """A task after a number of inner steps: what a metric is computed from. Outputs are computed once.
+
+    Examples:
+        >>> from firststep.evaluation import AdaptationState
+        >>> network = trained.meta.functional
+        >>> state = AdaptationState(network, network.params(), glyph_task, steps=0, subset="cls")
+        >>> state.query.logits.shape, state.gram.shape
+        (torch.Size([15, 5]), torch.Size([10, 10]))
+    """
 
     model: FunctionalModule
     params: Params
@@ -56,7 +64,15 @@ class AdaptationState:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A number for each task and step."""
+    """A number for each task and step.
+
+    Examples:
+        >>> from firststep.evaluation import METRICS, Metric
+        >>> def confidence(state):
+        ...     return state.query.logits.softmax(-1).amax(-1).mean()
+        >>> _ = METRICS.register("confidence", Metric(title="confidence", compute=confidence))
+        >>> METRICS.unregister("confidence")
+    """
 
     title: str
     """For tables and axes."""
@@ -78,6 +94,13 @@ class Metric:
 
 
 METRICS: Registry[Metric] = Registry("metric")
+"""What is measured on every task after every step. Add your own with ``METRICS.register("name", metric)``.
+
+Examples:
+    >>> from firststep.evaluation import METRICS
+    >>> list(METRICS)
+    ['accuracy', 'condition_number', 'rank', 'support_loss', 'largest_share', 'class_offset']
+"""
 
 
 def accuracy(state: AdaptationState) -> Tensor:

@@ -18,12 +18,26 @@ from firststep.network import FunctionalModule
 from firststep.task import Task
 
 Predict = Callable[[Tensor], Tensor]
-"""Query features [q, d] → class probabilities [q, classes], each row summing to 1."""
+"""Query features [q, d] → class probabilities [q, classes], each row summing to 1.
+
+Examples:
+    >>> from firststep.evaluation import Predict, ridge
+    >>> predict: Predict = ridge(torch.randn(10, 32), support_y)
+    >>> predict(torch.randn(4, 32)).sum(-1).round().tolist()
+    [1.0, 1.0, 1.0, 1.0]
+"""
 
 
 @torch.no_grad()
 def nearest_means(features: Tensor, labels: Tensor, *, temperature: float = 0.1) -> Predict:
-    """Softmax of -½‖query - mean‖² / ``temperature``: the nearest class mean is the likeliest."""
+    """Softmax of -½‖query - mean‖² / ``temperature``: the nearest class mean is the likeliest.
+
+    Examples:
+        >>> from firststep.evaluation import nearest_means
+        >>> means = torch.eye(5) * 10
+        >>> nearest_means(means, torch.arange(5))(means + 0.1).argmax(-1)
+        tensor([0, 1, 2, 3, 4])
+    """
     _check(features, labels, temperature=temperature)
     support = _unit(features)
     means = torch.stack([support[labels == label].mean(0) for label in range(_classes(labels))])
@@ -40,6 +54,11 @@ def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperatur
     """Least squares on one-hot targets: minimises ‖X W + b - Y‖² + ``strength`` ‖W‖² over W and b.
 
     The scores are of the targets' size, 0 to 1; softmax of scores / ``temperature`` makes them probabilities.
+
+    Examples:
+        >>> from firststep.evaluation import ridge
+        >>> ridge(torch.eye(5), torch.arange(5))(torch.eye(5)).argmax(-1)
+        tensor([0, 1, 2, 3, 4])
     """
     _check(features, labels, strength=strength, temperature=temperature)
     support, targets = _unit(features), _one_hot(labels)
@@ -62,6 +81,11 @@ def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Pre
 
     b is not penalised. The optimal W is a combination of the samples, so it is sought among those: as many
     unknowns for each class as there are samples, whatever the number of features.
+
+    Examples:
+        >>> from firststep.evaluation import logistic
+        >>> logistic(torch.randn(10, 32), support_y)(torch.randn(4, 32)).shape
+        torch.Size([4, 5])
     """
     _check(features, labels, strength=strength)
     support = _unit(features)

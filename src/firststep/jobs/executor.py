@@ -12,6 +12,13 @@ from firststep.jobs.job import Job, OnEvent
 
 
 class Executor(Protocol):
+    """What runs jobs: ``InlineExecutor``, ``LocalExecutor``, ``RayExecutor``, or one of your own.
+
+    Examples:
+        >>> from firststep.jobs import Executor, InlineExecutor
+        >>> executor: Executor = InlineExecutor()
+    """
+
     def run(self, jobs: Sequence[Job], on_event: OnEvent) -> None:
         """Execute every job; the last event of each is final (:attr:`JobEvent.is_final`).
 
@@ -21,7 +28,13 @@ class Executor(Protocol):
 
 
 class InlineExecutor:
-    """One job after another in this process: for debuggers, and for jobs shorter than a process's start."""
+    """One job after another in this process: for debuggers, and for jobs shorter than a process's start.
+
+    Examples:
+        >>> from firststep.jobs import InlineExecutor, Job, run_jobs
+        >>> run_jobs([Job(name="done before", config=run.config, folder=run.folder)], InlineExecutor())
+        {}
+    """
 
     def run(self, jobs: Sequence[Job], on_event: OnEvent) -> None:
         for job in jobs:

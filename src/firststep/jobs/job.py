@@ -16,7 +16,13 @@ MACHINE_SETTINGS = ("data_path", "cache", "device", "threads")
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSpec:
-    """How to evaluate a trained run."""
+    """How to evaluate a trained run.
+
+    Examples:
+        >>> from firststep.jobs import EvaluationSpec
+        >>> EvaluationSpec(name="test", options={"episodes": 600}).path(run.folder).name
+        'test'
+    """
 
     name: str
     """Of the result files: ``<run folder>/evaluations/<name>.json`` and ``.csv``."""
@@ -34,7 +40,13 @@ class EvaluationSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A run to train or resume, and then to evaluate."""
+    """A run to train or resume, and then to evaluate.
+
+    Examples:
+        >>> from firststep.jobs import Job
+        >>> Job(name="a run", config=run.config, folder=run.folder).is_done()
+        True
+    """
 
     name: str
     """Unique among the jobs that run together; shown to people."""
@@ -74,12 +86,25 @@ class Job:
 
 
 JobState = Literal["waiting", "training", "testing", "done", "skipped", "failed"]
-"""A job that was finished before it started is ``skipped``."""
+"""A job that was finished before it started is ``skipped``.
+
+Examples:
+    >>> from typing import get_args
+    >>> from firststep.jobs import JobState
+    >>> get_args(JobState)
+    ('waiting', 'training', 'testing', 'done', 'skipped', 'failed')
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobEvent:
-    """What has happened to a job."""
+    """What has happened to a job.
+
+    Examples:
+        >>> from firststep.jobs import JobEvent
+        >>> JobEvent(job="seed 0", state="training", update=10, total=100).is_final
+        False
+    """
 
     job: str
     state: JobState
@@ -98,3 +123,12 @@ class JobEvent:
 
 
 OnEvent = Callable[[JobEvent], None]
+"""Called with everything that happens to a job.
+
+Examples:
+    >>> from firststep.jobs import InlineExecutor, Job, OnEvent, run_jobs
+    >>> on_event: OnEvent = lambda event: print(event.job, event.state)
+    >>> job = Job(name="a run", config=run.config, folder=run.folder)
+    >>> failed = run_jobs([job], InlineExecutor(), on_event)
+    a run skipped
+"""

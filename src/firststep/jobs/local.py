@@ -21,7 +21,13 @@ POLL_SECONDS = 0.5  # between looks at jobs that another scheduler has
 
 @dataclass(frozen=True, kw_only=True)
 class LocalExecutor:
-    """One process for each job. On the CPU the limits are cores and memory; a GPU takes one run."""
+    """One process for each job. On the CPU the limits are cores and memory; a GPU takes one run.
+
+    Examples:
+        >>> from firststep.jobs import LocalExecutor
+        >>> LocalExecutor(at_once=2).retries
+        1
+    """
 
     at_once: int | None = None
     """At most this many at once; default as many as fit."""

@@ -29,6 +29,11 @@ class RayExecutor:
     """Each job as a Ray task.
 
     A connection that the program has already made (``ray.init``) is used and left open.
+
+    Examples:
+        >>> from firststep.jobs import RayExecutor
+        >>> RayExecutor(address="auto").retries
+        3
     """
 
     address: str | None = None

@@ -44,6 +44,14 @@ COPIES = 10  # of the parameters, besides those of the trajectory: gradients, mo
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceEstimate:
+    """CPUs, GPUs and bytes of memory that a run needs.
+
+    Examples:
+        >>> from firststep.jobs import ResourceEstimate
+        >>> ResourceEstimate(cpus=1, gpus=0, memory_bytes=2**30).memory_bytes
+        1073741824
+    """
+
     cpus: int
     gpus: int
     memory_bytes: int
@@ -56,6 +64,11 @@ def estimate_resources(config: TrainConfig, *, gpu: bool | None = None) -> Resou
     Args:
         config: the run. One that does not set its threads (0) counts as one CPU.
         gpu: whether ``device="auto"`` finds a GPU where the run will be; default whether there is one here.
+
+    Examples:
+        >>> from firststep.jobs import estimate_resources
+        >>> estimate_resources(run.config, gpu=False).cpus
+        1
     """
     if config.device == "auto":
         on_gpu = torch.cuda.is_available() if gpu is None else gpu

@@ -28,6 +28,11 @@ def run_jobs(
 
     Raises:
         Interrupted: after Ctrl-C; the workers have saved.
+
+    Examples:
+        >>> from firststep.jobs import InlineExecutor, Job, run_jobs
+        >>> run_jobs([Job(name="a run", config=run.config, folder=run.folder)], InlineExecutor())
+        {}
     """
     for kind, values in (("name", [j.name for j in jobs]), ("folder", [str(j.folder) for j in jobs])):
         if twice := next((value for value in values if values.count(value) > 1), None):

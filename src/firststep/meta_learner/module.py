@@ -73,6 +73,16 @@ class MetaLearner(nn.Module):
             :class:`firststep.functional.MetaGradient`.
         streams: CUDA streams that the tasks of a batch are distributed over.
         generator: source of the rule's initial parameters, where they are random.
+
+    Examples:
+        >>> meta = fs.MetaLearner(network, fs.maml(rate=0.1), steps=2, conditioning=fs.Conditioning())
+        >>> optimiser = torch.optim.Adam(meta.parameters(), 1e-3)
+        >>> loss = meta([task])
+        >>> loss.backward()
+        >>> optimiser.step()
+        >>> classifier = meta.adapt(support_x, support_y)
+        >>> classifier(query_x).shape
+        torch.Size([15, 5])
     """
 
     def __init__(

@@ -46,6 +46,12 @@ class MetaGradient:
             Default: at most five steps within 384 MiB, so that the peak stays the same whatever K is.
         streams: on a GPU, the CUDA streams that the tasks of a meta-batch are distributed over, so that small
             networks fill the device. Memory grows with it; the numbers stay the same. A CPU has none.
+
+    Examples:
+        >>> gradient = functional.MetaGradient(model, rule, steps=2, conditioning=fs.Conditioning())
+        >>> result = gradient(params, {}, [task])
+        >>> sorted(result.params) == sorted(model.params())
+        True
     """
 
     def __init__(
@@ -212,6 +218,14 @@ def meta_gradient(
     """One call of :class:`MetaGradient`, which explains the arguments.
 
     ``params`` default to the module's and ``rule_params`` to what ``rule.init`` makes.
+
+    Examples:
+        >>> stepwise, unrolled = (
+        ...     functional.meta_gradient(model, rule, [task], steps=2, engine=engine).params
+        ...     for engine in ("stepwise", "unrolled")
+        ... )
+        >>> torch.allclose(stepwise["classifier.weight"], unrolled["classifier.weight"], atol=1e-6)
+        True
     """
     theta = model.params() if params is None else dict(params)
     phi = rule.init(model, theta) if rule_params is None else dict(rule_params)

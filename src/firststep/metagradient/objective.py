@@ -13,7 +13,13 @@ from firststep.conditioning import CONDITIONING_LOSSES, GramLoss
 
 @dataclass(frozen=True, kw_only=True)
 class Conditioning:
-    """γ Σ_k w_k c(G(θ(k-1))), added to each task's query loss."""
+    """γ Σ_k w_k c(G(θ(k-1))), added to each task's query loss.
+
+    Examples:
+        >>> conditioning = fs.Conditioning(subset="cls+emb", weight=0.5)
+        >>> fs.MetaLearner(network, conditioning=conditioning).conditioning.subset
+        'cls+emb'
+    """
 
     subset: str | tuple[str, ...] = "cls"
     """The constrained parameters ψ, as :meth:`firststep.FunctionalModule.subset` takes them."""

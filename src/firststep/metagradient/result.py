@@ -13,7 +13,15 @@ from firststep.network import Params
 
 
 class TaskReport(NamedTuple):
-    """The losses and figures of one task; detached tensors."""
+    """The losses and figures of one task; detached tensors.
+
+    Examples:
+        >>> conditioning = fs.Conditioning()
+        >>> result = functional.meta_gradient(model, rule, [task], steps=2, conditioning=conditioning)
+        >>> report = result.tasks[0]
+        >>> report.support_losses.shape, report.condition_numbers.shape
+        (torch.Size([2]), torch.Size([2]))
+    """
 
     query_loss: Tensor
     """After the last step."""
@@ -31,7 +39,13 @@ class TaskReport(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MetaGradientResult:
-    """The gradient of the summed outer loss, and a report for each task."""
+    """The gradient of the summed outer loss, and a report for each task.
+
+    Examples:
+        >>> result = functional.meta_gradient(model, rule, [task, task], steps=2)
+        >>> result.loss.shape, len(result.tasks)
+        (torch.Size([]), 2)
+    """
 
     params: Params
     """With respect to the initial parameters θ(0)."""

@@ -11,6 +11,14 @@ from firststep.network import FunctionalModule
 
 
 class ParameterCounts(NamedTuple):
+    """What a network learns, and what a method adds to it.
+
+    Examples:
+        >>> from firststep.methods import ParameterCounts
+        >>> ParameterCounts(backbone=121_093, added=219).total
+        121312
+    """
+
     backbone: int
     """Of the network with its head, without the method."""
     added: int
@@ -25,6 +33,11 @@ def count_parameters(method: Method, module: nn.Module, head: str = "per-class")
     """What ``method`` learns with this network, which must not be prepared for it yet and is changed by it.
 
     The conditioning loss adds nothing to any of it.
+
+    Examples:
+        >>> from firststep.methods import count_parameters
+        >>> count_parameters(fs.build_method("gap"), fs.build_backbone("conv4", filters=64))
+        ParameterCounts(backbone=121093, added=219)
     """
     backbone = _count(FunctionalModule(module, head=head))
     model = FunctionalModule(method.prepare(module, None), head=head)

@@ -25,7 +25,13 @@ def last_step_only(update: int, updates: int, steps: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """What ``--method`` names."""
+    """What ``--method`` names.
+
+    Examples:
+        >>> method = fs.Method(rule=fs.maml(rate=0.1))
+        >>> method.name, method.prepare(network, None) is network
+        ('maml', True)
+    """
 
     rule: Rule
     prepare: Prepare = unchanged

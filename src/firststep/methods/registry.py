@@ -25,7 +25,14 @@ from firststep.rules import (
 from firststep.utils.registry import Registry
 
 MethodBuilder = Callable[[float | None, int], Method]
-"""(inner rate α, or None for the method's default; inner steps to be trained for) → the method."""
+"""(inner rate α, or None for the method's default; inner steps to be trained for) → the method.
+
+Examples:
+    >>> from firststep.methods import MethodBuilder
+    >>> builder: MethodBuilder = lambda rate, steps: fs.Method(rule=fs.anil(rate or 0.05))
+    >>> builder(None, 5).name
+    'anil'
+"""
 
 
 def _rule(make: Callable[..., Rule], rate: float | None, **options: int) -> Rule:
@@ -61,7 +68,13 @@ _OURS: dict[str, MethodBuilder] = {
 }
 
 METHODS: Registry[MethodBuilder] = Registry("method", **_OURS)
-"""Add your own with ``METHODS.register("name", builder)``."""
+"""Add your own with ``METHODS.register("name", builder)``.
+
+Examples:
+    >>> list(fs.METHODS)
+    ['maml', 'fomaml', 'anil', 'boil', 'meta-sgd', 'meta-curvature', 'modgrad', 'warp-maml', 'gap',
+     'maml++', 'gauss-newton']
+"""
 
 
 def build_method(name: str, rate: float | None = None, steps: int = 5) -> Method:
@@ -72,5 +85,10 @@ def build_method(name: str, rate: float | None = None, steps: int = 5) -> Method
         rate: inner rate α; default the method's own, which is 0.01, 0.1 for modgrad, and 1, the
             whole step, for gauss-newton.
         steps: inner steps that it will be trained for; maml++ has parameters for each of them.
+
+    Examples:
+        >>> method = fs.build_method("maml++", rate=0.1, steps=3)
+        >>> method.rule.per_step
+        True
     """
     return METHODS[name](rate, steps)

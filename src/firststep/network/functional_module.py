@@ -25,10 +25,23 @@ from firststep.network.subsets import select, tied_names
 from firststep.task import Inputs
 
 Params = dict[str, Tensor]
+"""A network's parameters, or a rule's, by name.
+
+Examples:
+    >>> weights: functional.Params = model.params()
+    >>> weights["classifier.weight"].shape
+    torch.Size([5, 32])
+"""
 
 
 class Output(NamedTuple):
-    """The network's output for a batch."""
+    """The network's output for a batch.
+
+    Examples:
+        >>> output = model(model.params(), support_x)
+        >>> output.features.shape, output.logits.shape
+        (torch.Size([10, 32]), torch.Size([10, 5]))
+    """
 
     features: Tensor
     """The classifier's input, [n, d]."""
@@ -58,6 +71,14 @@ class FunctionalModule:
         randomness: for networks that draw random numbers (dropout in training mode): ``error`` refuses them,
             ``same`` draws the same numbers in all evaluations of a task. For another task they are others,
             drawn from torch's default generator.
+
+    Examples:
+        >>> model = functional.FunctionalModule(network)
+        >>> model.classifier, model.subset("cls"), model.subset("emb")
+        ('classifier', ('classifier.weight', 'classifier.bias'), ('blocks.3.conv.weight',
+         'blocks.3.conv.bias'))
+        >>> model(model.params(), support_x).logits.shape
+        torch.Size([10, 5])
     """
 
     def __init__(

@@ -24,7 +24,15 @@ BEYOND = (10, 25, 50, 100)
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A line of a table: a model and how it is tested."""
+    """A line of a table: a model and how it is tested.
+
+    Examples:
+        >>> from firststep.paper import Row, protocol, within
+        >>> anil = protocol("glyphs", "conv4", conditioned=False, method="anil")
+        >>> row = Row(label="anil", config=anil, tests=(within(),))
+        >>> row.config.method
+        'anil'
+    """
 
     label: str
     config: TrainConfig
@@ -35,6 +43,15 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
+    """A table of models to train and test, with the paper's numbers where it has some.
+
+    Examples:
+        >>> from firststep.paper import EXPERIMENTS
+        >>> experiment = EXPERIMENTS["table2"]()
+        >>> experiment.title, len(experiment.rows)
+        ('Table 2: which parameters are constrained, Conv4, 5-way 5-shot', 8)
+    """
+
     name: str
     title: str
     rows: tuple[Row, ...]
@@ -73,7 +90,14 @@ def protocol(
     subset: str = "cls",
     loss: str = "variance",
 ) -> TrainConfig:
-    """The paper's protocol for one model; all else is the default of :class:`TrainConfig`."""
+    """The paper's protocol for one model; all else is the default of :class:`TrainConfig`.
+
+    Examples:
+        >>> from firststep.paper import protocol
+        >>> config = protocol("mini-imagenet", "conv4", conditioned=True, shots=1)
+        >>> config.updates, config.filters, config.conditioning
+        (None, 64, 'variance')
+    """
     return TrainConfig(
         data=data,
         backbone=backbone,
@@ -94,7 +118,13 @@ def protocol(
 def named_test(
     *, steps: tuple[int, ...], episodes: int = 600, rate_multiplier: float = 1.0, split: str = "test"
 ) -> EvaluationSpec:
-    """A test, named by what it tests, so that experiments which need the same one share its result."""
+    """A test, named by what it tests, so that experiments which need the same one share its result.
+
+    Examples:
+        >>> from firststep.paper import named_test
+        >>> named_test(steps=(1,), rate_multiplier=3.0).name
+        'test-600episodes-steps1-x3'
+    """
     contiguous = len(steps) > 1 and steps == tuple(range(steps[0], steps[-1] + 1))
     which = f"{steps[0]}to{steps[-1]}" if contiguous else "-".join(map(str, steps))
     longer = f"-x{rate_multiplier:g}" if rate_multiplier != 1 else ""
@@ -106,19 +136,37 @@ def named_test(
 
 
 def within() -> EvaluationSpec:
-    """After every step up to the trained number."""
+    """After every step up to the trained number.
+
+    Examples:
+        >>> from firststep.paper import within
+        >>> within().options["steps"]
+        (0, 1, 2, 3, 4, 5)
+    """
     return named_test(steps=WITHIN)
 
 
 def beyond() -> EvaluationSpec:
-    """After more steps than were trained."""
+    """After more steps than were trained.
+
+    Examples:
+        >>> from firststep.paper import beyond
+        >>> beyond().options["steps"]
+        (10, 25, 50, 100)
+    """
     return named_test(steps=BEYOND)
 
 
 def twins(
     label: str, tests: tuple[EvaluationSpec, ...], data: str, backbone: str, **options: Any
 ) -> list[Row]:
-    """The same model without and with the loss, the second compared with the first."""
+    """The same model without and with the loss, the second compared with the first.
+
+    Examples:
+        >>> from firststep.paper import twins, within
+        >>> [row.label for row in twins("conv4", (within(),), "glyphs", "conv4")]
+        ['conv4 maml', 'conv4 conditioned']
+    """
     plain = f"{label} maml".strip()
     return [
         Row(label=plain, config=protocol(data, backbone, conditioned=False, **options), tests=tests),

@@ -25,6 +25,14 @@ PRIVATE = ("data_path", "cache", "init")
 
 @dataclass(frozen=True)
 class ExperimentResult:
+    """What came out of an experiment: one tidy frame of accuracies, and the table made from it.
+
+    Examples:
+        >>> from firststep.paper import ExperimentResult
+        >>> isinstance(result, ExperimentResult), result.table.columns[0]
+        (True, 'row')
+    """
+
     experiment: Experiment
     settings: ExperimentSettings
     accuracies: pd.DataFrame
@@ -46,7 +54,14 @@ class ExperimentResult:
 
 
 def collect_result(experiment: Experiment, settings: ExperimentSettings, runs: Path) -> ExperimentResult:
-    """What exists of an experiment in the folder of the runs."""
+    """What exists of an experiment in the folder of the runs.
+
+    Examples:
+        >>> from firststep.paper import collect_result
+        >>> collected = collect_result(result.experiment, result.settings, Path("runs"))
+        >>> collected.table.columns == result.table.columns
+        True
+    """
     rows = settings.rows(experiment)
     measured = [read_row(row, settings.trainings(row), runs) for row in rows]
     over = {row.label: row.over for row in (*experiment.rows, *rows) if row.over is not None}

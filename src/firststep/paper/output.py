@@ -24,7 +24,13 @@ RECORD, FIGURE = "result.json", "figure.png"
 
 
 def write_result(result: ExperimentResult, out: Path) -> Path:
-    """Write the result into its folder below ``out``, which is returned."""
+    """Write the result into its folder below ``out``, which is returned.
+
+    Examples:
+        >>> from firststep.paper import write_result
+        >>> sorted(path.name for path in write_result(result, Path("results")).iterdir())
+        ['README.md', 'numbers.csv', 'result.json']
+    """
     refuse_other_result(result.experiment, result.settings, out)
     folder = out / result.settings.folder(result.experiment)
     make_folder(folder)
@@ -124,7 +130,14 @@ class SavedResult:
 
 
 def read_results(out: Path) -> list[SavedResult]:
-    """Every result below a folder, in the order of the paths."""
+    """Every result below a folder, in the order of the paths.
+
+    Examples:
+        >>> from firststep.paper import read_results, write_result
+        >>> _ = write_result(result, Path("results"))
+        >>> len(read_results(Path("results")))
+        1
+    """
     return [_read(path) for path in sorted(out.rglob(RECORD))]
 
 

@@ -48,7 +48,14 @@ READING = (
 
 
 def html_overview(folder: Path) -> str:
-    """The page about what ``firststep paper run`` and ``show`` wrote into ``folder``."""
+    """The page about what ``firststep paper run`` and ``show`` wrote into ``folder``.
+
+    Examples:
+        >>> from firststep.paper import html_overview, write_result
+        >>> _ = write_result(result, Path("results"))
+        >>> html_overview(Path("results")).startswith("<!doctype html>")
+        True
+    """
     entries = read_entries(folder)
     reading = READING.format(
         one=ONE_SEED, several=SEVERAL_SEEDS, about=ABOUT.format(paired="episode by episode, or by training")

@@ -18,7 +18,14 @@ from firststep.training import TrainConfig
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run, and the rows that it serves."""
+    """A run, and the rows that it serves.
+
+    Examples:
+        >>> from firststep.paper import plan
+        >>> planned = plan([result.experiment], result.settings, Path("runs"))[0]
+        >>> planned.job.is_done()
+        True
+    """
 
     job: Job
     serves: tuple[tuple[str, str], ...]
@@ -62,6 +69,11 @@ def plan(
         settings: how it is run here.
         runs: folder of the runs' folders.
         only: if any, only rows that have one of these words in their label or in the name of their run.
+
+    Examples:
+        >>> from firststep.paper import plan
+        >>> [planned.serves for planned in plan([result.experiment], result.settings, Path("runs"))]
+        [(('one-row', 'maml'),)]
     """
     configs: dict[str, TrainConfig] = {}
     tests: dict[str, dict[str, EvaluationSpec]] = {}

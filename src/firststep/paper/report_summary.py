@@ -127,7 +127,14 @@ def count_line(entries: dict[str, list[ReportEntry]]) -> str:
 
 
 def markdown_summary(folder: Path) -> str:
-    """The summary of the report as Markdown."""
+    """The summary of the report as Markdown.
+
+    Examples:
+        >>> from firststep.paper import markdown_summary, write_result
+        >>> _ = write_result(result, Path("results"))
+        >>> "one-row" in markdown_summary(Path("results"))
+        True
+    """
     entries = read_entries(folder)
     lines = ["# The paper's tables and figures, run here", "", count_line(entries), ""]
     lines.append(summary_table(entries).to_markdown())

@@ -14,7 +14,13 @@ from firststep.paper.settings import ExperimentSettings
 
 
 class RunsFailed(FirststepError):
-    """Some runs failed; the others are done."""
+    """Some runs failed; the others are done.
+
+    Examples:
+        >>> from firststep.paper import RunsFailed
+        >>> print(RunsFailed({"seed 0": "out of memory"}, total=3))
+        1 of 3 runs failed: seed 0: out of memory
+    """
 
     def __init__(self, failed: dict[str, str], total: int) -> None:
         reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
@@ -34,6 +40,14 @@ def run_experiments(
         settings: at what scale and on which data.
         runs: folder of the runs; the same configuration is trained once.
         executor: where; default as many at once as this machine allows.
+
+    Examples:
+        >>> from firststep.jobs import InlineExecutor
+        >>> from firststep.paper import run_experiments
+        >>> experiments = [result.experiment]
+        >>> (again,) = run_experiments(experiments, result.settings, Path("runs"), InlineExecutor())
+        >>> again.table.columns == result.table.columns
+        True
     """
     planned = plan(experiments, settings, runs)
     if failed := run_jobs([each.job for each in planned], executor):

@@ -15,7 +15,13 @@ from firststep.training import TrainConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What differs from the paper's protocol; what is left out stays as it is there."""
+    """What differs from the paper's protocol; what is left out stays as it is there.
+
+    Examples:
+        >>> from firststep.paper import Changes
+        >>> Changes(updates=200, seeds=(0, 1, 2)).seeds
+        (0, 1, 2)
+    """
 
     updates: int | None = None
     """Meta-updates; the paper has 40,000, and 60,000 for one shot."""
@@ -125,6 +131,13 @@ SCALES: dict[str, Changes] = {
         threads=1,
     ),
 }
+"""What each named scale changes in the paper's protocol.
+
+Examples:
+    >>> from firststep.paper import SCALES
+    >>> SCALES["laptop"].updates, SCALES["laptop"].filters
+    (100, 16)
+"""
 OWN_RATE = ("modgrad", "gauss-newton")
 """Methods that keep their own inner rate: ModGrad its authors', as it moves few layers and not the
 classifier; a Gauss-Newton step is scaled by the curvature already."""
@@ -134,7 +147,13 @@ _OF_TRAINING = {field.name for field in dataclasses.fields(TrainConfig)} - {"fil
 
 @dataclass(frozen=True)
 class Scale:
-    """A named scale, with what the user asked to be different from it."""
+    """A named scale, with what the user asked to be different from it.
+
+    Examples:
+        >>> from firststep.paper import Changes, Scale
+        >>> Scale("laptop", Changes(updates=200)).flags()
+        ['--scale', 'laptop', '--updates', '200']
+    """
 
     name: str
     overrides: Changes = UNCHANGED

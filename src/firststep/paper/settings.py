@@ -19,6 +19,15 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class ExperimentSettings:
+    """At which scale and on which data experiments are run.
+
+    Examples:
+        >>> from firststep.paper import ExperimentSettings, Scale
+        >>> settings = ExperimentSettings(Scale("smoke"), {"glyphs": None})
+        >>> settings.folder(result.experiment)
+        PosixPath('one-row/glyphs-smoke')
+    """
+
     scale: Scale
     data: dict[str, Path | None]
     """Datasets that there are, and where; glyphs needs no place."""
@@ -127,7 +136,13 @@ def _moved(experiment: Experiment, dataset: str) -> list[Row]:
 
 
 def parse_data(words: tuple[str, ...], scale: str) -> dict[str, Path | None]:
-    """``NAME=PATH`` or ``glyphs``; without any, glyphs for all but the paper's scale."""
+    """``NAME=PATH`` or ``glyphs``; without any, glyphs for all but the paper's scale.
+
+    Examples:
+        >>> from firststep.paper import parse_data
+        >>> parse_data(("cub=data/birds", "glyphs"), "paper")
+        {'cub': PosixPath('data/birds'), 'glyphs': None}
+    """
     if not words:
         return {} if scale == "paper" else {EMBEDDED: None}
     data: dict[str, Path | None] = {}

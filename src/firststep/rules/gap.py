@@ -26,6 +26,12 @@ def gap(rate: float = DEFAULT_RATE) -> Rule:
     authors' code U is a constant to the meta-gradient: differentiating singular vectors divides by the gaps
     between singular values. So repeated or vanishing singular values, where U is any basis of their space,
     are harmless. m starts where softplus₂(m) = 1, so the first step is MAML's.
+
+    Examples:
+        >>> scales = fs.gap(rate=0.1).init(model, model.params())
+        >>> {name: len(value) for name, value in scales.items()}
+        {'m.blocks.0.conv.weight': 9, 'm.blocks.1.conv.weight': 32, 'm.blocks.2.conv.weight': 32,
+         'm.blocks.3.conv.weight': 32}
     """
     rate = require_rate(rate)
 

@@ -32,6 +32,10 @@ def gauss_newton(rate: float = DEFAULT_RATE) -> Rule:
     so that what the step does to the logits does not depend on the scale of the features. Directions of
     smaller eigenvalues, which repeated images have at 0, are not taken as far. It has no parameters of its
     own, and the meta-gradient goes through all of it.
+
+    Examples:
+        >>> fs.gauss_newton().moving(model)
+        ('classifier.weight', 'classifier.bias')
     """
     rate = require_rate(rate)
     return Rule(name="gauss-newton", init=no_parameters, update=partial(_update, rate=rate), moves="cls")

@@ -11,22 +11,42 @@ DEFAULT_RATE = 0.01
 
 
 def maml(rate: float = DEFAULT_RATE) -> Rule:
-    """-α g on all parameters (Finn, Abbeel and Levine, 2017)."""
+    """-α g on all parameters (Finn, Abbeel and Levine, 2017).
+
+    Examples:
+        >>> fs.maml(rate=0.1).moving(model) == tuple(model.params())
+        True
+    """
     return _descent("maml", rate)
 
 
 def fomaml(rate: float = DEFAULT_RATE) -> Rule:
-    """MAML's step, with the inner gradient a constant to the meta-gradient (Finn et al., 2017)."""
+    """MAML's step, with the inner gradient a constant to the meta-gradient (Finn et al., 2017).
+
+    Examples:
+        >>> fs.fomaml(rate=0.1).first_order
+        True
+    """
     return _descent("fomaml", rate, first_order=True)
 
 
 def anil(rate: float = DEFAULT_RATE) -> Rule:
-    """Almost no inner loop: only the classifier moves (Raghu et al., 2020)."""
+    """Almost no inner loop: only the classifier moves (Raghu et al., 2020).
+
+    Examples:
+        >>> fs.anil(rate=0.1).moving(model)
+        ('classifier.weight', 'classifier.bias')
+    """
     return _descent("anil", rate, moves="cls")
 
 
 def boil(rate: float = DEFAULT_RATE) -> Rule:
-    """Body only update in the inner loop: all but the classifier moves (Oh et al., 2021)."""
+    """Body only update in the inner loop: all but the classifier moves (Oh et al., 2021).
+
+    Examples:
+        >>> "classifier.weight" in fs.boil(rate=0.1).moving(model)
+        False
+    """
     return _descent("boil", rate, moves="body")
 
 

@@ -26,6 +26,11 @@ def maml_plus_plus(rate: float = DEFAULT_RATE, steps: int = 5) -> Rule:
     The third ingredient, the query loss after every step, is :func:`annealed_query_weights`. Not here: the
     authors' first-order start, a saving that an exact meta-gradient of constant memory does not need; their
     running statistics per step (our batch norm keeps none); and their schedule of the outer rate.
+
+    Examples:
+        >>> rule_params = fs.maml_plus_plus(rate=0.1, steps=2).init(model, model.params())
+        >>> all(len(value) == 2 for value in rule_params.values())
+        True
     """
     rate = require_rate(rate)
     if steps < 1:
@@ -76,6 +81,11 @@ def annealed_query_weights(update: int, updates: int, steps: int) -> tuple[float
         update: the meta-update, counted from 0.
         updates: how many there will be in all.
         steps: inner steps K.
+
+    Examples:
+        >>> fs.annealed_query_weights(update=0, updates=1000, steps=4)
+        (0.25, 0.25, 0.25, 0.25)
+        >>> fs.annealed_query_weights(update=500, updates=1000, steps=4)
     """
     if update < 0 or updates < 1 or steps < 1:
         raise ValueError(

@@ -27,6 +27,11 @@ def meta_curvature(rate: float = DEFAULT_RATE) -> Rule:
 
     Where all classes start from one row, M_out of the classifier is one number. That is no restriction: a
     matrix that treats all classes alike is a I + b 11ᵀ, and the rows of the gradient sum to 0.
+
+    Examples:
+        >>> matrices = fs.meta_curvature(rate=0.1).init(model, model.params())
+        >>> [tuple(value.shape) for name, value in matrices.items() if "classifier" in name]
+        [(5, 5), (32, 32), (5,)]
     """
     rate = require_rate(rate)
 

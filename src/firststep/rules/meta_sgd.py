@@ -17,6 +17,11 @@ def meta_sgd(rate: float = DEFAULT_RATE) -> Rule:
     The rates may become negative: then the outer loop has found that this parameter should climb. They start
     at ``rate`` everywhere, so that the first step is MAML's; the original draws them at random, which only
     slows the start. Where all classes start from one row of the classifier, they share its rates.
+
+    Examples:
+        >>> rates = fs.meta_sgd(rate=0.1).init(model, model.params())
+        >>> len(rates) == len(model.params())
+        True
     """
     rate = require_rate(rate)
     return Rule(name="meta-sgd", init=partial(_init, rate=rate), update=_update)

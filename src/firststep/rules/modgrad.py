@@ -36,6 +36,10 @@ def modgrad(rate: float = DEFAULT_RATE) -> Rule:
     takes a gradient and a context of its own. The generated vectors start close to 1, and so does the mask,
     so that the first step is close to plain gradient descent on the two layers: with torch's usual initial
     values u vᵀ is of the order of 1e-4 and half of it is cut off.
+
+    Examples:
+        >>> fs.modgrad(rate=0.1).moving(model)
+        ('blocks.2.conv.weight', 'blocks.2.conv.bias', 'blocks.3.conv.weight', 'blocks.3.conv.bias')
     """
     rate = require_rate(rate)
 

@@ -16,7 +16,18 @@ from firststep.network import FunctionalModule, Params
 
 @dataclass(frozen=True)
 class SupportLoss:
-    """The support loss as a function, and what the network gave for the support set before the step."""
+    """The support loss as a function, and what the network gave for the support set before the step.
+
+    Examples:
+        >>> from firststep.rules import SupportLoss
+        >>> def look(grads, params, rule_params, loss: SupportLoss):
+        ...     longer = {name: value - 0.1 * grads[name] for name, value in params.items()}
+        ...     print(tuple(loss.features.shape), loss(longer) < loss(params))
+        ...     return {name: -0.1 * grad for name, grad in grads.items()}
+        >>> own = fs.Rule(name="look", init=lambda model, params, generator=None: {}, update=look)
+        >>> adapted = functional.adapt(model, own, support_x, support_y, steps=1)
+        (10, 32) tensor(True)
+    """
 
     at: Callable[[Mapping[str, Tensor]], Tensor]
     features: Tensor
@@ -46,6 +57,13 @@ class Rule:
 
     A rule made of module-level functions (with ``functools.partial`` for its settings), as all of ours are,
     can be pickled.
+
+    Examples:
+        >>> def halved(grads, params, rule_params, loss):
+        ...     return {name: -0.5 * grad for name, grad in grads.items()}
+        >>> own = fs.Rule(name="halved", init=lambda model, params, generator=None: {}, update=halved)
+        >>> fs.MetaLearner(network, own).rule.name
+        'halved'
     """
 
     name: str
@@ -109,6 +127,13 @@ def scaled(rule: Rule, multiplier: float) -> Rule:
     It is the gradient that is scaled. Rules are homogeneous in it, except that ModGrad chooses its mask for
     the longer step; and what a rule *sets* instead of moving along the gradient, as MAML++ the batch-norm
     scale of a step, stays what was learned.
+
+    Examples:
+        >>> from firststep.rules import scaled
+        >>> bigger = functional.adapt(model, scaled(rule, 3), support_x, support_y, steps=1).adapted
+        >>> same = functional.adapt(model, fs.maml(rate=0.3), support_x, support_y, steps=1).adapted
+        >>> torch.allclose(bigger["classifier.bias"], same["classifier.bias"])
+        True
     """
     return dataclasses.replace(rule, update=partial(_scaled_update, rule.update, multiplier))
 

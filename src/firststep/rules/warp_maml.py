@@ -16,6 +16,12 @@ def warp_maml(rate: float = DEFAULT_RATE) -> Rule:
     parameters of the network like any other to the meta-gradient, and to the subsets ``body`` and ``all`` of
     the conditioning loss; they are no parameters of the rule. Any network will do that names the submodules
     which the inner loop leaves alone in its attribute ``outer_loop_only``.
+
+    Examples:
+        >>> warped = fs.warp(network)
+        >>> moved = fs.warp_maml(rate=0.1).moving(functional.FunctionalModule(warped))
+        >>> [name for name in moved if "warps" in name]
+        []
     """
     rate = require_rate(rate)
     return Rule(

@@ -86,12 +86,24 @@ class DataSettings(Protocol):
 
 
 def open_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """The dataset of a configuration as its network takes it; its cache is built if there is none."""
+    """The dataset of a configuration as its network takes it; its cache is built if there is none.
+
+    Examples:
+        >>> from firststep.training import open_data
+        >>> open_data(run.config).name
+        'glyphs'
+    """
     return through_body(open_images(config, progress), config, progress)
 
 
 def open_images(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """The same as images, also where the network takes features of them."""
+    """The same as images, also where the network takes features of them.
+
+    Examples:
+        >>> from firststep.training import open_images
+        >>> open_images(run.config).preprocessing.image_size
+        32
+    """
     size = config.image_size
     if size is None and config.network is not None:
         size = native_image_size(config.network)
@@ -154,6 +166,11 @@ def build_meta_learner(
         preprocessing: of the images.
         device: the one that this process uses, where the configuration names only its kind.
         weights_follow: a checkpoint is loaded next, so that pretrained weights are not.
+
+    Examples:
+        >>> from firststep.training import build_meta_learner
+        >>> build_meta_learner(run.config, dataset.preprocessing).steps
+        2
     """
     device = device or choose_device(config.device)
     if config.threads:

@@ -41,7 +41,13 @@ class Best(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """The state of a run after ``update`` meta-updates."""
+    """The state of a run after ``update`` meta-updates.
+
+    Examples:
+        >>> checkpoint = run.load("last", torch.device("cpu"))
+        >>> checkpoint.update, "network.classifier.weight" in checkpoint.model
+        (2, True)
+    """
 
     update: int
     model: Params
@@ -92,7 +98,13 @@ class _State:
 
 
 def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
-    """The checkpoint in a file, of this format or the one before."""
+    """The checkpoint in a file, of this format or the one before.
+
+    Examples:
+        >>> from firststep.training import load_checkpoint
+        >>> load_checkpoint(run.checkpoint_path("best"), torch.device("cpu")).update <= run.config.updates
+        True
+    """
     try:
         with _opened(path, device) as file:
             state, is_old = _state(file, path)

@@ -49,7 +49,13 @@ def choices() -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """A meta-training run. The defaults are the paper's protocol."""
+    """A meta-training run. The defaults are the paper's protocol.
+
+    Examples:
+        >>> from firststep.training import TrainConfig
+        >>> TrainConfig(filters=32, rate=0.05).gamma
+        1.0
+    """
 
     # What is learned from
     data: str = "glyphs"

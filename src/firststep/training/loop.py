@@ -42,7 +42,17 @@ from firststep.utils import StopRequest, stop_requests
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """What a callback is told after every update."""
+    """What a callback is told after every update.
+
+    Examples:
+        >>> from dataclasses import replace
+        >>> from firststep.training import train
+        >>> def show(progress):
+        ...     print(progress.update, "of", progress.total)
+        >>> _ = train(replace(run.config, steps=1), "watched-run", on_update=show)
+        1 of 2
+        2 of 2
+    """
 
     update: int
     total: int
@@ -60,7 +70,13 @@ OnUpdate = Callable[[TrainingProgress], None]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop and has saved; the message says how to go on."""
+    """Training was asked to stop and has saved; the message says how to go on.
+
+    Examples:
+        >>> from firststep.training import Interrupted
+        >>> issubclass(Interrupted, KeyboardInterrupt)
+        True
+    """
 
 
 def train(
@@ -95,6 +111,13 @@ def train(
         on_init: called with the names of the parameters that ``config.init`` had no weights for.
         data: the dataset of ``config``, if it is open already.
         team: the processes that share the work, all of which call this; default this one alone.
+
+    Examples:
+        >>> from dataclasses import replace
+        >>> from firststep.training import train
+        >>> tiny = replace(run.config, steps=1, updates=1)
+        >>> train(tiny, "another-run").name
+        'another-run'
     """
     ranks = team or Team()
     run, chosen, is_new = ranks.on_rank0(lambda: resolve_run(config, out, resume, updates, resume_if_exists))

@@ -18,7 +18,13 @@ MOST_EPOCHS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig:
-    """Ordinary classification of all training classes."""
+    """Ordinary classification of all training classes.
+
+    Examples:
+        >>> from firststep.training import PretrainConfig
+        >>> PretrainConfig(data="cifar-fs", data_path=Path("data"), epochs=15).batch
+        64
+    """
 
     # What is learned from
     data: str = "glyphs"

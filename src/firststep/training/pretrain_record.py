@@ -44,6 +44,14 @@ class PretrainRecord:
 
 @dataclass(frozen=True)
 class Pretraining:
+    """The folder of a pretraining: ``TrainConfig(init=folder)`` starts from its best weights.
+
+    Examples:
+        >>> from firststep.training import Pretraining
+        >>> Pretraining(Path("pretrained")).checkpoint_path("best")
+        PosixPath('pretrained/checkpoints/best.safetensors')
+    """
+
     folder: Path
 
     @property

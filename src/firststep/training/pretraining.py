@@ -37,7 +37,13 @@ MOMENTUM = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainProgress:
-    """What a callback is told after every step."""
+    """What a callback is told after every step.
+
+    Examples:
+        >>> from firststep.training import PretrainProgress
+        >>> PretrainProgress(epoch=1, epochs=15, step=20, steps=300, loss=2.5).epoch
+        1
+    """
 
     epoch: int
     """From 1."""
@@ -68,6 +74,14 @@ def pretrain(
         resume: folder of one that was cut; its own configuration is used.
         on_step: called after every step.
         data: the dataset of ``config``, if it is open already.
+
+    Examples:
+        >>> from firststep.training import PretrainConfig, pretrain
+        >>> tiny = PretrainConfig(
+        ...     filters=4, image_size=16, epochs=1, batch=4096, augment=False, validation_episodes=2
+        ... )
+        >>> pretrain(tiny, "pretrained").checkpoint_path("best").is_file()
+        True
     """
     if (resume is None) == (config is None or out is None):
         raise FirststepError("pretrain needs either a configuration and a folder, or a folder to resume")

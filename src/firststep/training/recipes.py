@@ -80,10 +80,23 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
     "photos": photos,
     "demo": demo,
 }
+"""Configurations by name, each a function; what ``firststep train NAME`` begins with.
+
+Examples:
+    >>> from firststep.training import RECIPES
+    >>> list(RECIPES)
+    ['paper', 'glyphs', 'glyphs-paper', 'glyphs-zero', 'photos', 'demo']
+"""
 
 
 def recipe(name: str) -> TrainConfig:
-    """The recipe of that name; an unknown one suggests the nearest."""
+    """The recipe of that name; an unknown one suggests the nearest.
+
+    Examples:
+        >>> from firststep.training import recipe
+        >>> recipe("glyphs").head
+        'shared'
+    """
     if name not in RECIPES:
         raise unknown("recipe", name, RECIPES)
     return RECIPES[name]()

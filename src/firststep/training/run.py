@@ -24,11 +24,27 @@ BUILTIN = "builtin:"
 
 
 class RunTaken(FirststepError):
-    """Another process has made this run, or is training it."""
+    """Another process has made this run, or is training it.
+
+    Examples:
+        >>> from firststep.training import RunTaken, train
+        >>> try:
+        ...     train(run.config, run.folder)
+        ... except RunTaken as error:
+        ...     print("taken")
+        taken
+    """
 
 
 @dataclass(frozen=True)
 class Run:
+    """A run's folder: its configuration, logged metrics and checkpoints.
+
+    Examples:
+        >>> run.config.filters, run.checkpoint_path("best").name, len(run.metrics())
+        (4, 'best.safetensors', 2)
+    """
+
     folder: Path
 
     @property
@@ -126,7 +142,13 @@ class Run:
 
 
 def open_run(where: str | Path) -> Run:
-    """An existing run: its folder, or ``builtin:NAME`` for one that comes with the package."""
+    """An existing run: its folder, or ``builtin:NAME`` for one that comes with the package.
+
+    Examples:
+        >>> from firststep.training import open_run
+        >>> open_run("builtin:glyphs").config.head
+        'shared'
+    """
     if str(where).startswith(BUILTIN):
         name = str(where).removeprefix(BUILTIN)
         folder = Path(str(resources.files("firststep"))) / "models"

@@ -20,7 +20,12 @@ ALWAYS_LOGGED = ("update", "query_loss", "validation_accuracy", "validation_half
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """Written when a run begins; its configuration changes when it is resumed with more updates."""
+    """Written when a run begins; its configuration changes when it is resumed with more updates.
+
+    Examples:
+        >>> run.record.data_fingerprint == dataset.fingerprint, run.record.config == run.config
+        (True, True)
+    """
 
     config: TrainConfig
     data_fingerprint: str

@@ -19,6 +19,14 @@ FILE = "sessions.json"
 
 @dataclass(frozen=True)
 class TrainingTime:
+    """Seconds of training over all sessions of a run, which may have been stopped and resumed.
+
+    Examples:
+        >>> from firststep.training import TrainingTime
+        >>> TrainingTime(seconds=90.0, sessions=2, killed=1).sessions
+        2
+    """
+
     seconds: float
     sessions: int
     killed: int
@@ -44,7 +52,13 @@ def timed(folder: Path, device: str) -> Iterator[None]:
 
 
 def training_time(folder: Path) -> TrainingTime | None:
-    """None for a run without a record of its sessions."""
+    """None for a run without a record of its sessions.
+
+    Examples:
+        >>> from firststep.training import training_time
+        >>> training_time(run.folder).sessions
+        1
+    """
     sessions = _sessions(folder / FILE)
     if not sessions:
         return None

@@ -19,7 +19,13 @@ TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 
 
 def parse_sweep(parts: Sequence[str]) -> dict[str, list[Any]]:
-    """``["method=maml,meta-sgd", "seed=0,1"]`` → field → values; unknown names suggest the nearest."""
+    """``["method=maml,meta-sgd", "seed=0,1"]`` → field → values; unknown names suggest the nearest.
+
+    Examples:
+        >>> from firststep.training import parse_sweep
+        >>> parse_sweep(["method=maml,anil", "seed=0,1"])
+        {'method': ['maml', 'anil'], 'seed': [0, 1]}
+    """
     kinds = typing.get_type_hints(TrainConfig)
     fields = [field.name for field in dataclasses.fields(TrainConfig)]
     varied: dict[str, list[Any]] = {}
@@ -58,7 +64,13 @@ def _value(field: str, text: str, kind: Any) -> Any:
 
 
 def product_of(base: TrainConfig, varied: dict[str, list[Any]]) -> dict[str, TrainConfig]:
-    """Every combination, by a name that says what varies and serves as a folder."""
+    """Every combination, by a name that says what varies and serves as a folder.
+
+    Examples:
+        >>> from firststep.training import product_of
+        >>> list(product_of(run.config, {"method": ["maml", "anil"], "seed": [0, 1]}))
+        ['method-maml_seed-0', 'method-maml_seed-1', 'method-anil_seed-0', 'method-anil_seed-1']
+    """
     runs: dict[str, TrainConfig] = {}
     for values in itertools.product(*varied.values()):
         chosen = dict(zip(varied, values, strict=True))

@@ -23,6 +23,15 @@ from firststep.training.run import Run, open_run
 
 @dataclass(frozen=True)
 class TrainedModel:
+    """A run's model: the learner, what it was trained with, and where its parameters are from.
+
+    Examples:
+        >>> trained.config == run.config, type(trained.meta).__name__
+        (True, 'MetaLearner')
+        >>> trained.evaluate(dataset, steps=(0, 1), episodes=2).at(0).shape
+        (2,)
+    """
+
     run: Run
     config: TrainConfig
     meta: MetaLearner
@@ -101,6 +110,12 @@ def load_trained(
         which: of its checkpoints.
         device: instead of the one it was trained with; it is noted in results.
         on: the device of this process, where ``device`` names only its kind.
+
+    Examples:
+        >>> from firststep.training import load_trained
+        >>> meta = load_trained("builtin:glyphs").meta
+        >>> meta.steps
+        5
     """
     run = open_run(where)
     config = run.config if device is None else replace(run.config, device=device)
@@ -123,7 +138,13 @@ def data_for(
     path: Path | None = None,
     progress: ProgressCallback | None = None,
 ) -> Dataset:
-    """The dataset a model was trained on, or another prepared in the same way."""
+    """The dataset a model was trained on, or another prepared in the same way.
+
+    Examples:
+        >>> from firststep.training import data_for
+        >>> data_for(trained).fingerprint == run.record.data_fingerprint
+        True
+    """
     config = trained.config
     if name is None:
         moved = config if path is None else replace(config, data_path=path)

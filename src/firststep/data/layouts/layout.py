@@ -19,7 +19,16 @@ IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".web
 
 @dataclass(frozen=True)
 class Layout:
-    """One form of a dataset on disk; any two functions of a folder will do."""
+    """One form of a dataset on disk; any two functions of a folder will do.
+
+    Examples:
+        >>> from firststep.data import ArrayImages, Layout, Source
+        >>> def read(root):
+        ...     pixels = np.load(root / "sprites.npy", mmap_mode="r")
+        ...     images = ArrayImages(pixels, range(len(pixels)), "sprites.npy")
+        ...     return Source("sprites.npy", {"all": {"all sprites": images}})
+        >>> layout = Layout("sprites.npy", lambda root: list(root.glob("sprites.npy")), read)
+    """
 
     what: str
     """one line, for people: the files or folders looked for"""

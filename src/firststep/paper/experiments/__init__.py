@@ -42,4 +42,12 @@ EXPERIMENTS: Registry[Callable[[], Experiment]] = Registry(
 )
 """Name → a function that makes the experiment; the first line of its docstring says what it is.
 
-The paper's are in its order, then ours."""
+The paper's are in its order, then ours.
+
+Examples:
+    >>> from firststep.paper import EXPERIMENTS
+    >>> list(EXPERIMENTS)
+    ['figure1', 'table1', 'figure2', 'table2', 'figure3', 'table3', 'table4', 'loss-ablation',
+     'ways-and-shots', 'figure4', 'preconditioners', 'figure5', 'supplement-curves',
+     'supplement-subsets', 'heads', 'rivals']
+"""

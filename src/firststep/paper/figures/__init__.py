@@ -30,3 +30,10 @@ FIGURES: Registry[Draw] = Registry(
     subsets=subsets,
     rivals=rivals,
 )
+"""Name → a function that draws a result. Add your own with ``FIGURES.register("name", draw)``.
+
+Examples:
+    >>> from firststep.paper import FIGURES
+    >>> "figure3" in FIGURES
+    True
+"""

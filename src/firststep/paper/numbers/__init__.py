@@ -26,7 +26,13 @@ NUMBERS = {
 
 
 def published(name: str) -> pd.DataFrame:
-    """One of the paper's tables; backbones are named as ``--backbone`` names them."""
+    """One of the paper's tables; backbones are named as ``--backbone`` names them.
+
+    Examples:
+        >>> from firststep.paper import published
+        >>> published("parameter_subsets").columns.tolist()
+        ['constrained', 'step', 'accuracy', 'ci95']
+    """
     if name not in NUMBERS:
         raise unknown("table of the paper", name, NUMBERS)
     with files("firststep.paper.numbers").joinpath(f"{name}.csv").open(encoding="utf-8") as file:

@@ -1,0 +1,128 @@
+"""Which names each page of the reference documents, in the order in which a reader wants them.
+
+Rooms export names to each other too. Those are listed in ``BETWEEN_ROOMS``: they may change without notice. A
+name that a room exports and that is in neither fails a test.
+"""
+
+from __future__ import annotations
+
+GROUPS: dict[str, dict[str, list[str]]] = {
+    "firststep": {
+        "Meta-learning": ["MetaLearner", "Task", "Conditioning"],
+        "Conditioning": [
+            *("conditioning_loss", "watch", "condition_number", "numerical_rank", "classifier_gram"),
+            *("jacobian_gram", "eigenvalues", "log_eigenvalue_variance", "log_condition_number"),
+            *("residuals", "cross_entropy_residuals", "CONDITIONING_LOSSES"),
+        ],
+        "Rules": [
+            *("maml", "fomaml", "anil", "boil", "meta_sgd", "meta_curvature", "modgrad", "warp_maml", "gap"),
+            *("maml_plus_plus", "annealed_query_weights", "gauss_newton", "Rule"),
+        ],
+        "Methods by name": ["METHODS", "Method", "build_method"],
+        "Networks": ["build_backbone", "BACKBONES", "Backbone", "warp"],
+        "Process and errors": ["keep_freed_memory", "FirststepError"],
+    },
+    "firststep.functional": {
+        "The network as a function": ["FunctionalModule", "Output", "Params"],
+        "Tasks": ["as_task", "Inputs"],
+        "The inner loop": ["inner_step", "Aux", "adapt", "Trajectory", "iterate_steps"],
+        "How many steps": ["choose_steps", "StepChoice"],
+        "Gram matrix": ["support_gram"],
+        "The meta-gradient": ["MetaGradient", "meta_gradient", "MetaGradientResult", "TaskReport"],
+    },
+    "firststep.conditioning": {"Beyond the names of firststep": ["Watch", "GramLoss", "scaled_errors"]},
+    "firststep.rules": {"Beyond the names of firststep": ["SupportLoss", "scaled"]},
+    "firststep.methods": {
+        "Beyond the names of firststep": ["MethodBuilder", "count_parameters", "ParameterCounts"]
+    },
+    "firststep.backbones": {
+        "Networks": ["Conv", "ResNet", "WarpedConv", "EfficientNetLite0", "BatchStatisticsNorm"],
+        "Networks from elsewhere": ["build_external", "make_network", "freeze"],
+    },
+    "firststep.data": {
+        "Datasets": ["open_dataset", "from_arrays", "Dataset", "Split", "DatasetMismatchError"],
+        "Episodes": ["Episodes", "Episode", "Augmentation"],
+        "Images": ["Preprocessing", "NORMALISATIONS", "load_image"],
+        "A dataset of your own": [
+            *("register_dataset", "DatasetInfo", "Layout", "Source", "ClassImages", "FileImages"),
+            *("ArrayImages", "EncodedImages", "GeneratedImages", "OfficialSplits", "PublishedFile"),
+        ],
+        "What there is": ["DATASETS", "get_dataset_info", "download_files", "user_cache", "ProgressCallback"],
+        "Pictures of data": ["write_class_sheet", "write_episode_sheet"],
+    },
+    "firststep.evaluation": {
+        "Testing": ["evaluate", "Evaluation", "load_evaluation", "half_width"],
+        "Comparing": [
+            *("paired_differences", "PairedDifference", "comparison_table", "comparison_frame"),
+            *("steps_table", "metrics_table", "comparison_figure", "html_report"),
+        ],
+        "Metrics per step": [
+            *("METRICS", "Metric", "AdaptationState", "Measurement", "measure_task", "measure_tasks"),
+            "to_task",
+        ],
+        "Diagnosis": ["diagnose", "Spectrum", "spectrum_figure", "measure_first_step", "FirstStep"],
+        "Your own images": [
+            *("load_support", "ImageSupport", "load_images", "adapt_to_images", "AdaptedModel"),
+            *("cross_validate", "CrossValidation", "CLASSIFIERS", "fit_temperature"),
+            *("Confusion", "confusion_figure"),
+        ],
+        "Probes on features": ["nearest_means", "ridge", "logistic", "Predict"],
+    },
+    "firststep.training": {
+        "Training": ["train", "TrainConfig", "recipe", "RECIPES", "TrainingProgress", "Interrupted"],
+        "Trained models": ["load_trained", "TrainedModel", "data_for"],
+        "Runs": [
+            *("open_run", "Run", "RunRecord", "RunTaken", "Checkpoint", "load_checkpoint"),
+            *("training_time", "TrainingTime"),
+        ],
+        "Pretraining": ["pretrain", "PretrainConfig", "Pretraining", "PretrainProgress"],
+        "Sweeps": ["parse_sweep", "product_of"],
+        "Parts": ["open_data", "build_meta_learner"],
+    },
+    "firststep.jobs": {
+        "Jobs": ["run_jobs", "Job", "EvaluationSpec", "JobEvent", "JobState", "OnEvent"],
+        "Executors": ["LocalExecutor", "InlineExecutor", "RayExecutor", "Executor"],
+        "Resources": ["estimate_resources", "ResourceEstimate"],
+    },
+    "firststep.paper": {
+        "Experiments": ["EXPERIMENTS", "Experiment", "Row", "twins", "protocol", "published"],
+        "Tests": ["within", "beyond", "named_test"],
+        "Scales": ["Scale", "SCALES", "Changes", "ExperimentSettings", "parse_data"],
+        "Running": ["run_experiments", "RunsFailed", "plan", "PlannedRun", "collect_result"],
+        "Results": [
+            *("ExperimentResult", "write_result", "read_results", "html_overview", "markdown_summary"),
+            "FIGURES",
+        ],
+    },
+    "firststep.deployment": {
+        "Files": ["save_adapted", "export_model", "EXPORT_ENDINGS", "load_deployed", "DeployedModel"],
+        "Parts": ["make_deployable", "ImageClassifier", "ModelCard", "deployed"],
+    },
+}
+
+BETWEEN_ROOMS: dict[str, set[str]] = {
+    "firststep": {"functional"},  # a module with a page of its own
+    "firststep.conditioning": {"JACOBIAN_MEMORY", "counting_saved", "gram_in_graph", "pull_rows"},
+    "firststep.backbones": {
+        *("EfficientNetLite0Body", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
+        "native_image_size",
+    },
+    "firststep.data": {
+        *("IMAGE_ENDINGS", "Draws", "EpisodeRows", "FeatureDataset", "FeatureSplit", "FrozenBody"),
+        *("decode", "entries", "read_columns", "require_png", "require_regular"),
+    },
+    "firststep.evaluation": {
+        *("DEFAULT_EPISODES", "DEFAULT_STEPS", "FEWEST_TO_CALIBRATE", "PAGE_STYLE", "STEPS", "SUBSETS"),
+        *("TEST_SEED", "ImageFiles", "blank_network", "class_numbers", "distinct_labels"),
+        *("frozen_network", "image_files", "initial_condition_number", "load_pixels", "logits_of"),
+        *("nearest_means_accuracy", "query_files", "stratified_folds", "support_files"),
+    },
+    "firststep.training": {
+        *("BUILTIN", "VALIDATION_SEED", "check_every_rank_has_tasks", "check_same_data", "choices"),
+        *("choose_device", "folder_name", "method_of", "open_training_data", "saved_progress"),
+        *("saved_update", "training_episodes", "validation_episodes"),
+    },
+    "firststep.jobs": {"MACHINE_SETTINGS", "Allocation", "Capacity"},
+    "firststep.paper": {"UNCHANGED", "Cost", "measure_jobs", "published_cells", "refuse_other_result"},
+    "firststep.deployment": {"require_exporter"},
+}

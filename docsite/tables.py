@@ -1,0 +1,101 @@
+"""The generated parts of pages, by name."""
+
+from __future__ import annotations
+
+from docsite import speed_tables
+from docsite.blocks import Generator
+from docsite.results import RESULTS, Row, cell, numbers, read_csv
+from firststep import build_backbone, build_method
+from firststep.methods import count_parameters
+from firststep.utils.table import Cell, Table
+
+
+def accuracies(folder: str, *steps: str) -> str:
+    """A line for each row of an experiment, a column for each step."""
+    rows: dict[str, dict[str, Row]] = {}
+    for row in numbers(folder):
+        rows.setdefault(row["row"], {})[row["step"]] = row
+    table = Table(["", *(f"step {step}" for step in steps)])
+    for label, by_step in rows.items():
+        table.add_row(label, *(cell(by_step[step]) if step in by_step else "–" for step in steps))
+    return table.to_markdown()
+
+
+def pair(folder: str, *steps: str) -> str:
+    """The first model of an experiment, the one that is compared with it, and their paired difference."""
+    rows = {(row["row"], row["step"]): row for row in numbers(folder)}
+    (second,) = {row["row"] for row in rows.values() if row["gain_over"] and row["step"] == steps[0]}
+    first = rows[second, steps[0]]["gain_over"]
+    table = Table(["accuracy in % after steps", *steps])
+    table.add_row("MAML", *(cell(rows[first, step]) for step in steps))
+    table.add_row("+ conditioning", *(Cell(cell(rows[second, step]), bold=True) for step in steps))
+    gains = [cell(rows[second, step], "gain", "gain_ci95", sign=True) for step in steps]
+    table.add_row("paired difference", *gains)
+    return table.to_markdown()
+
+
+def shipped(*steps: str) -> str:
+    """The three models that come with firststep."""
+    folder = RESULTS / "compare" / "glyphs-shipped-pair"
+    lines = {"maml": "MAML", "maml + conditioning": "+ conditioning loss, the paper's"}
+    models: dict[str, list[Row]] = {}
+    for row in read_csv(folder / "comparison.csv"):
+        if row["model"] in lines:
+            models.setdefault(lines[row["model"]], []).append(row)
+    models["+ conditioning loss + shared head"] = read_csv(folder / "shared-head.csv")
+    table = Table(
+        [
+            "accuracy in % after",
+            *(f"{step} steps" if step != "1" else "1 step" for step in steps),
+            "condition number",
+        ]
+    )
+    best = {
+        step: max(float(row["accuracy"]) for rows in models.values() for row in rows if row["step"] == step)
+        for step in steps
+    }
+    for label, rows in models.items():
+        by_step = {row["step"]: row for row in rows}
+        cells = [
+            Cell(cell(by_step[step]), float(by_step[step]["accuracy"]) == best[step] and step != "0")
+            for step in steps
+        ]
+        kappa = float(by_step["0"]["condition_number"])
+        table.add_row(label, *cells, f"{round(kappa, -3 if kappa > 1000 else None):,.0f}")
+    return table.to_markdown()
+
+
+def added(name: str) -> int:
+    """What a method adds to Conv4-64 for 5-way tasks of 84 px."""
+    return count_parameters(build_method(name), build_backbone("conv4", filters=64)).added
+
+
+RIVALS = "rivals/glyphs-conv4-16"
+
+
+def method(name: str) -> str:
+    """What a method adds, and what our comparison says of it: without and with the loss, 1 and 5 steps."""
+    count = f"**Added to Conv4-64** (5-way, 84 px): {added(name):,} parameters."
+    rows = {(row["row"], row["step"]): row for row in numbers(RIVALS)}
+    page = f"[our comparison](../results/{RIVALS}/README.md)"
+    if (name, "1") not in rows:
+        return f"{count} It is not in the committed run of {page}."
+    table = Table([f"{page}: 5-way 1-shot glyphs, %", "1 step", "5 steps"])
+    conditioned = f"{name} + conditioning"
+    for label in (name, conditioned):
+        table.add_row(label, cell(rows[label, "1"]), cell(rows[label, "5"]))
+    gains = [cell(rows[conditioned, step], "gain", "gain_ci95", sign=True) for step in ("1", "5")]
+    table.add_row("gain, paired by episode", *gains)
+    return f"{count}\n\n{table.to_markdown()}"
+
+
+GENERATORS: dict[str, Generator] = {
+    "accuracies": accuracies,
+    "pair": pair,
+    "shipped": shipped,
+    "speed": speed_tables.sentence,
+    "speed-main": speed_tables.main_setting,
+    "speed-settings": speed_tables.other_settings,
+    "speed-subsets": speed_tables.subsets,
+    "method": method,
+}

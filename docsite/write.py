@@ -1,0 +1,34 @@
+"""Everything that a command writes into the pages: generated parts, the reference, diagrams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from docsite import pipeline, rooms
+from docsite.blocks import filled, pages
+from docsite.paths import DOCS
+from docsite.public_names import GROUPS
+from docsite.reference import FOLDER, page, page_name
+from docsite.tables import GENERATORS
+from firststep.utils.files import write_text
+
+
+def written() -> dict[Path, str]:
+    """File → what it should hold."""
+    files = {FOLDER / page_name(module): page(module) for module in GROUPS}
+    files[DOCS / "images" / "rooms.svg"] = rooms.diagram()
+    files[DOCS / "images" / "compiler.svg"] = pipeline.diagram()
+    for path in pages():
+        if path not in files:
+            files[path] = filled(path.read_text(), GENERATORS)
+    return files
+
+
+def write() -> list[Path]:
+    """Write what differs; the files that were changed."""
+    changed = []
+    for path, text in written().items():
+        if not path.is_file() or path.read_text() != text:
+            write_text(path, text)
+            changed.append(path)
+    return changed
