@@ -97,13 +97,7 @@ def open_data(config: DataSettings, progress: ProgressCallback | None = None) ->
 
 
 def open_images(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """The same as images, also where the network takes features of them.
-
-    Examples:
-        >>> from firststep.training import open_images
-        >>> open_images(run.config).preprocessing.image_size
-        32
-    """
+    """The same as images, also where the network takes features of them."""
     size = config.image_size
     if size is None and config.network is not None:
         size = native_image_size(config.network)
