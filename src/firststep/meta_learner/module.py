@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from firststep.adaptation import LONGEST_AUTO, StepChoice, adapt, choose_steps, iterate_steps, support_gram
+from firststep.adaptation import LONGEST_AUTO, Aux, StepChoice, adapt, choose_steps, iterate_steps, support_gram
 from firststep.conditioning import condition_number
 from firststep.meta_learner.classes import leading_blocks, serves
 from firststep.meta_learner.outer_loss import outer_loss, stacked
@@ -214,11 +214,25 @@ class MetaLearner(nn.Module):
 
     def iterate_steps(self, x: Inputs, y: Tensor) -> Iterator[Params]:
         """The network's parameters after 0, 1, 2, ... inner steps on a support set, without end; detached."""
-        stored = {name: value.detach() for name, value in self._network_params().items()}
-        start = self.functional.initial_params(stored, y)
+        start = self.initial_params(y)
         yield start
-        for params, _ in iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y):
+        for params, _ in self.iterate_updates(start, x, y):
             yield params
+
+    def initial_params(self, y: Tensor) -> Params:
+        """The network's parameters θ(0) of a task with these labels, detached."""
+        stored = {name: value.detach() for name, value in self._network_params().items()}
+        return self.functional.initial_params(stored, y)
+
+    def iterate_updates(self, start: Params, x: Inputs, y: Tensor) -> Iterator[tuple[Params, Aux]]:
+        """The parameters after 1, 2, ... inner steps, each with what the step computed before it: detached.
+
+        Args:
+            start: :meth:`initial_params` of the task.
+            x: inputs of the support set.
+            y: its labels.
+        """
+        return iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y)
 
     def choose_steps(self, x: Inputs, y: Tensor, *, longest: int = LONGEST_AUTO) -> StepChoice:
         """The number of inner steps, at most ``longest``, with the lowest loss on held-out support samples.

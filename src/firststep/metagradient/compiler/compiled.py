@@ -30,7 +30,7 @@ from firststep.metagradient.eager import EagerSteps, QueryGradient, StepGradient
 from firststep.metagradient.objective import Conditioning
 from firststep.network import FunctionalModule, Params, missing_derivative
 from firststep.rules import Rule
-from firststep.task import Inputs, map_inputs
+from firststep.task import Inputs, map_inputs, to_channels_last
 
 Built = TypeVar("Built")
 
@@ -191,18 +191,3 @@ class CompiledSteps:
         self._queries.clear()
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         warnings.warn(f"compiling failed, going on without ({reason})", RuntimeWarning, stacklevel=6)
-
-
-def to_channels_last(values: Tensor) -> Tensor:
-    """Images with all channels of a pixel side by side in memory, an order that layers then keep.
-
-    Convolutions need no reordering before and after, and operations channel by channel (batch norm, pooling)
-    use vector instructions along it. Other tensors stay as they are.
-    """
-    if values.dim() != 4:
-        return values
-    values = values.contiguous(memory_format=torch.channels_last)
-    if values.shape[1] == 1:
-        # One channel is both orders at once; its stride tells the layers which of them is meant.
-        values = values.as_strided(values.shape, (values[0].numel(), 1, values.shape[3], 1))
-    return values
