@@ -233,8 +233,8 @@ def _of_each(
     if first is None:
         return
     form = footprint(meta.functional, meta.initial_params(first.support_y), first.support_x)
-    sharing = Sharing(1, 1)
-    if meta.device.type == "cpu" and meta.functional.randomness == "error":  # torch's generator is one for all
+    sharing = Sharing(1, 1)  # as where random numbers come from one generator, in the tasks' order
+    if meta.device.type == "cpu" and meta.functional.randomness == "error":
         larger = len(first.query_y) / len(first.support_y)
         sharing = share_threads(int(form.bytes * (1 + larger)), MEMORY)
     learners = Replicas(meta, meta, sharing)

@@ -9,7 +9,15 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from firststep.adaptation import LONGEST_AUTO, Aux, StepChoice, adapt, choose_steps, iterate_steps, support_gram
+from firststep.adaptation import (
+    LONGEST_AUTO,
+    Aux,
+    StepChoice,
+    adapt,
+    choose_steps,
+    iterate_steps,
+    support_gram,
+)
 from firststep.conditioning import condition_number
 from firststep.meta_learner.classes import leading_blocks, serves
 from firststep.meta_learner.outer_loss import outer_loss, stacked
@@ -163,19 +171,35 @@ class MetaLearner(nn.Module):
         self, tasks: Iterable[Task | tuple[Any, ...]], *, query_weights: Sequence[float] | None = None
     ) -> list[TaskGradient]:
         """The gradient of each task by itself, without touching ``.grad``: for sums of your own."""
+        batch = _as_tasks(tasks)
+        return list(self.iterate_task_gradients(batch, query_weights=query_weights, several=len(batch) > 1))
+
+    def iterate_task_gradients(
+        self,
+        tasks: Iterable[Task | tuple[Any, ...]],
+        *,
+        query_weights: Sequence[float] | None = None,
+        several: bool = True,
+    ) -> Iterator[TaskGradient]:
+        """:meth:`task_gradients` while they are computed: few tasks and gradients are held at a time.
+
+        Args:
+            tasks: the meta-batch, or a part of it.
+            query_weights: as of a call.
+            several: whether the whole meta-batch has more tasks than one: then small tasks are computed side
+                by side on a CPU, each on threads of its own.
+        """
         learned = {name for name, value in self._network_params().items() if value.requires_grad}
-        results = self._meta_gradient().each(
-            self._network_params(), self._rule_params(), _as_tasks(tasks), query_weights=query_weights
+        results = self._meta_gradient().iterate(
+            self._network_params(), self._rule_params(), tasks, query_weights=query_weights, several=several
         )
-        return [
-            TaskGradient(
+        for result in results:
+            yield TaskGradient(
                 {_NETWORK + name: value for name, value in result.params.items() if name in learned}
                 | {_RULE + _escaped(name): value for name, value in result.rule_params.items()},
                 result.loss,
                 result.tasks[0],
             )
-            for result in results
-        ]
 
     def adapt(self, x: Inputs, y: Tensor, *, steps: int | Literal["auto"] | None = None) -> nn.Module:
         """A copy of the network, adapted to a labelled support set: ``classifier(x)`` gives logits.

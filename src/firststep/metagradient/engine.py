@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from firststep.metagradient.eager import input_form
 from firststep.metagradient.forward import task_report
-from firststep.metagradient.meta_batch import of_each
+from firststep.metagradient.meta_batch import over_streams
 from firststep.metagradient.missing_derivative import explained
 from firststep.metagradient.objective import Conditioning, check_query_weights
 from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
-from firststep.network import FunctionalModule, Params
+from firststep.network import (
+    FunctionalModule,
+    Params,
+    Replicas,
+    Sharing,
+    footprint,
+    in_order,
+    share_threads,
+    using_threads,
+)
 from firststep.rules import Rule
 from firststep.task import Task, as_task
 
 ENGINES = ("stepwise", "unrolled")
+# Tasks side by side take at most this memory together, each that of so many passes of its support set.
+TOGETHER = 2**30
+FORWARDS = 12
 
 
 class MetaGradient:
@@ -88,6 +102,7 @@ class MetaGradient:
         )
         self.gamma = float(conditioning.weight) if conditioning else 0.0
         self.streams = streams
+        self._bytes: dict[Any, int] = {}  # of a forward pass
 
     def __call__(
         self,
@@ -136,7 +151,7 @@ class MetaGradient:
             with self.model.one_task():
                 return task_report(self.model, self.rule, self.conditioning, start, phi, task, weights)
 
-        reports = of_each(compute, checked, self.streams)
+        reports = list(over_streams(compute, checked, self.streams))
         loss = torch.stack([self._outer_loss(report) for report in reports]).sum()
         return MetaGradientResult(params={}, rule_params={}, loss=loss, tasks=reports)
 
@@ -149,25 +164,89 @@ class MetaGradient:
         query_weights: Sequence[float] | None = None,
     ) -> list[MetaGradientResult]:
         """The gradient of each task by itself, in their order; arguments as of a call."""
-        checked, weights = self._check(params, tasks, query_weights)
-        theta, phi = _detached(params), _detached(rule_params)
+        if not tasks:
+            raise ValueError("tasks must not be empty")
+        return list(
+            self.iterate(params, rule_params, tasks, query_weights=query_weights, several=len(tasks) > 1)
+        )
 
-        def compute(task: Task) -> tuple[Params, Params, TaskReport]:
+    def iterate(
+        self,
+        params: Params,
+        rule_params: Params,
+        tasks: Iterable[Task | tuple[Any, ...]],
+        *,
+        query_weights: Sequence[float] | None = None,
+        several: bool = True,
+    ) -> Iterator[MetaGradientResult]:
+        """The gradient of each task by itself, in their order, while they are computed.
+
+        Args:
+            params: as of a call.
+            rule_params: as of a call.
+            tasks: the meta-batch, or the part of it that this process computes; few are taken ahead.
+            query_weights: as of a call.
+            several: whether the whole meta-batch has more tasks than one. Then small tasks are computed side
+                by side on a CPU, each on threads of its own; rounding may differ from one task on all
+                threads.
+        """
+        remaining = iter(tasks)
+        first = next(remaining, None)
+        if first is None:
+            return
+        start, weights = self._check(params, [first], query_weights)
+        checked = chain(start, (as_task(task) for task in remaining))
+        theta, phi = _detached(params), _detached(rule_params)
+        sharing = self._sharing(theta, start[0]) if several else Sharing(1, 1)
+        if sharing.workers > 1:
+            self._prepare(theta, phi, start[0], sharing)
+        engines = Replicas(self._task, self.model.module, sharing)
+
+        def compute(engine: Stepwise | Unrolled, task: Task) -> tuple[Params, Params, TaskReport]:
             start = self.model.initial_params(theta, task.support_y, task.query_y)
-            with self.model.one_task(), explained(self.model, start, task.support_x):
-                for_start, for_rule_params, report = self._task(start, phi, task, weights)
+            with engine.model.one_task(), explained(engine.model, start, task.support_x):
+                for_start, for_rule_params, report = engine(start, phi, task, weights)
             return self.model.initial_gradient(for_start), for_rule_params, report
 
-        computed = of_each(compute, checked, self.streams)
-        return [
-            MetaGradientResult(
+        def prepared() -> Iterator[Task]:
+            for task in checked:
+                self._prepare(theta, phi, task, sharing)
+                yield task
+
+        def one(task: Task) -> tuple[Params, Params, TaskReport]:
+            return engines.use(compute, task)
+
+        computed = (
+            over_streams(one, checked, self.streams)
+            if engines.sharing.workers == 1
+            else in_order(one, prepared(), sharing)
+        )
+        for for_params, for_rule_params, report in computed:
+            yield MetaGradientResult(
                 params=for_params,
                 rule_params=for_rule_params,
                 loss=self._outer_loss(report),
                 tasks=[report],
             )
-            for for_params, for_rule_params, report in computed
-        ]
+
+    def _prepare(self, params: Params, rule_params: Params, task: Task, sharing: Sharing) -> None:
+        """Compile in this thread what the workers share."""
+        start = self.model.initial_params(params, task.support_y, task.query_y)
+        with using_threads(sharing.threads), explained(self.model, start, task.support_x):
+            self._task.prepare(start, rule_params, task)
+
+    def _sharing(self, params: Params, task: Task) -> Sharing:
+        """Small tasks side by side, each on a thread of its own; those that need much memory one by one."""
+        alone = Sharing(1, 1)
+        if not isinstance(self._task, Stepwise) or not self._task.shares_cores():
+            return alone
+        if task.support_y.device.type != "cpu" or self.model.randomness != "error":
+            return alone
+        key = input_form(task.support_x)
+        if key not in self._bytes:
+            start = self.model.initial_params(params, task.support_y, task.query_y)
+            self._bytes[key] = footprint(self.model, start, task.support_x).bytes
+        return share_threads(FORWARDS * self._bytes[key], TOGETHER)
 
     def _check(
         self,

@@ -7,7 +7,7 @@ from firststep.network.heads import FEWEST_CLASSES, HEADS, set_rows
 from firststep.network.observation import layer_with_operation
 from firststep.network.randomness import RANDOMNESS
 from firststep.network.second_derivatives import missing_derivative
-from firststep.network.task_threads import Replicas, Sharing, in_order, share_threads
+from firststep.network.task_threads import Replicas, Sharing, in_order, share_threads, using_threads
 
 __all__ = [
     "CONVOLUTIONS",
@@ -26,4 +26,5 @@ __all__ = [
     "missing_derivative",
     "set_rows",
     "share_threads",
+    "using_threads",
 ]

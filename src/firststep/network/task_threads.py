@@ -12,6 +12,7 @@ import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple, TypeVar
 
@@ -53,9 +54,18 @@ def _threads_are_per_thread() -> bool:
     return "parallel backend: OpenMP" in torch.__config__.parallel_info()
 
 
-def in_order(
-    compute: Callable[[Item], Result], items: Iterable[Item], sharing: Sharing
-) -> Iterator[Result]:
+@contextmanager
+def using_threads(number: int) -> Iterator[None]:
+    """Inside, the operations of this thread use so many."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def in_order(compute: Callable[[Item], Result], items: Iterable[Item], sharing: Sharing) -> Iterator[Result]:
     """``map(compute, items)`` on the workers; few items are taken ahead of their results."""
     if sharing.workers == 1:
         yield from map(compute, items)
@@ -67,9 +77,7 @@ def in_order(
         with torch.set_grad_enabled(graded):
             return compute(item)
 
-    pool = ThreadPoolExecutor(
-        sharing.workers, initializer=torch.set_num_threads, initargs=(sharing.threads,)
-    )
+    pool = ThreadPoolExecutor(sharing.workers, initializer=torch.set_num_threads, initargs=(sharing.threads,))
     waiting: deque[Future[Result]] = deque()
     try:
         # Its settings are the whole process's: made once around all workers, none of them changes anything.
@@ -90,19 +98,20 @@ class Replicas:
     """Copies of something that calls a module, one for each worker.
 
     A functional call puts its parameters into the module while it runs, so that two threads cannot share one.
-    Copies share all tensors with the original.
+    Copies share all tensors with the original, which is used by one worker alone or by none.
     """
 
     def __init__(self, original: Owner, module: nn.Module, sharing: Sharing) -> None:
         tensors = [*module.parameters(), *module.buffers()]
-        shared = [{id(tensor): tensor for tensor in tensors} for _ in range(sharing.workers - 1)]
+        number = sharing.workers if sharing.workers > 1 else 0
+        shared = [{id(tensor): tensor for tensor in tensors} for _ in range(number)]
         try:
             copies = [copy.deepcopy(original, memo) for memo in shared]
         except Exception:  # a network may hold what cannot be copied
-            copies, sharing = [], Sharing(1, sharing.threads)
+            copies, sharing = [], Sharing(1, torch.get_num_threads())
         self.sharing = sharing
         """As was asked for, or one worker where there can be no copies."""
-        self._free = deque([original, *copies])
+        self._free = deque(copies or [original])
 
     def use(self, compute: Callable[..., Result], *arguments: object) -> Result:
         """``compute(a copy that no other thread uses, *arguments)``; called by one worker each."""
