@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from contenders import NETWORKS, RATE, model_and_task
+from contenders import RATE, model_and_task
 from firststep import (
     MetaLearner,
     Task,
-    build_backbone,
     classifier_gram,
     condition_number,
     keep_freed_memory,
@@ -32,8 +32,7 @@ OURS, LOOP = "firststep", "one task after the other"
 
 
 def learner(network: str) -> MetaLearner:
-    name, options, size, channels = NETWORKS[network]
-    return MetaLearner(build_backbone(name, image_size=size, channels=channels, **options), maml(RATE))
+    return MetaLearner(model_and_task(network)[0].module, maml(RATE))
 
 
 def loop(meta: MetaLearner, tasks: list[Task]) -> None:
@@ -68,12 +67,8 @@ def main() -> dict[str, dict[str, float]]:
     found = {}
     for network, episodes in EPISODES.items():
         meta, (_, task) = learner(network), model_and_task(network)
-        found[network] = {
-            OURS: speed(
-                lambda tasks, meta=meta: measure_tasks(meta, tasks, steps=range(STEPS + 1)), task, episodes
-            ),
-            LOOP: speed(lambda tasks, meta=meta: loop(meta, tasks), task, episodes),
-        }
+        ours = partial(measure_tasks, meta, steps=range(STEPS + 1))
+        found[network] = {OURS: speed(ours, task, episodes), LOOP: speed(partial(loop, meta), task, episodes)}
     return found
 
 

@@ -1,4 +1,4 @@
-"""Tasks side by side on threads: the numbers of one thread, in the tasks' order, whatever the number of threads."""
+"""Tasks side by side on threads: the numbers of one thread, in the tasks' order."""
 
 from __future__ import annotations
 
