@@ -9,31 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firststep.metagradient.eager import input_form
 from firststep.metagradient.forward import task_report
-from firststep.metagradient.meta_batch import over_streams
-from firststep.metagradient.missing_derivative import explained
+from firststep.metagradient.meta_batch import MetaBatch, over_streams
 from firststep.metagradient.objective import Conditioning, check_query_weights
 from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
-from firststep.network import (
-    FunctionalModule,
-    Params,
-    Replicas,
-    Sharing,
-    footprint,
-    in_order,
-    share_threads,
-    using_threads,
-)
+from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 from firststep.task import Task, as_task
 
 ENGINES = ("stepwise", "unrolled")
-# Tasks side by side take at most this memory together, each that of so many passes of its support set.
-TOGETHER = 2**30
-FORWARDS = 12
 
 
 class MetaGradient:
@@ -102,7 +88,7 @@ class MetaGradient:
         )
         self.gamma = float(conditioning.weight) if conditioning else 0.0
         self.streams = streams
-        self._bytes: dict[Any, int] = {}  # of a forward pass
+        self._batch = MetaBatch(self._task, streams)
 
     def __call__(
         self,
@@ -197,30 +183,7 @@ class MetaGradient:
         start, weights = self._check(params, [first], query_weights)
         checked = chain(start, (as_task(task) for task in remaining))
         theta, phi = _detached(params), _detached(rule_params)
-        sharing = self._sharing(theta, start[0]) if several else Sharing(1, 1)
-        if sharing.workers > 1:
-            self._prepare(theta, phi, start[0], sharing)
-        engines = Replicas(self._task, self.model.module, sharing)
-
-        def compute(engine: Stepwise | Unrolled, task: Task) -> tuple[Params, Params, TaskReport]:
-            start = self.model.initial_params(theta, task.support_y, task.query_y)
-            with engine.model.one_task(), explained(engine.model, start, task.support_x):
-                for_start, for_rule_params, report = engine(start, phi, task, weights)
-            return self.model.initial_gradient(for_start), for_rule_params, report
-
-        def prepared() -> Iterator[Task]:
-            for task in checked:
-                self._prepare(theta, phi, task, sharing)
-                yield task
-
-        def one(task: Task) -> tuple[Params, Params, TaskReport]:
-            return engines.use(compute, task)
-
-        computed = (
-            over_streams(one, checked, self.streams)
-            if engines.sharing.workers == 1
-            else in_order(one, prepared(), sharing)
-        )
+        computed = self._batch(theta, phi, start[0], checked, weights, several)
         for for_params, for_rule_params, report in computed:
             yield MetaGradientResult(
                 params=for_params,
@@ -228,25 +191,6 @@ class MetaGradient:
                 loss=self._outer_loss(report),
                 tasks=[report],
             )
-
-    def _prepare(self, params: Params, rule_params: Params, task: Task, sharing: Sharing) -> None:
-        """Compile in this thread what the workers share."""
-        start = self.model.initial_params(params, task.support_y, task.query_y)
-        with using_threads(sharing.threads), explained(self.model, start, task.support_x):
-            self._task.prepare(start, rule_params, task)
-
-    def _sharing(self, params: Params, task: Task) -> Sharing:
-        """Small tasks side by side, each on a thread of its own; those that need much memory one by one."""
-        alone = Sharing(1, 1)
-        if not isinstance(self._task, Stepwise) or not self._task.shares_cores():
-            return alone
-        if task.support_y.device.type != "cpu" or self.model.randomness != "error":
-            return alone
-        key = input_form(task.support_x)
-        if key not in self._bytes:
-            start = self.model.initial_params(params, task.support_y, task.query_y)
-            self._bytes[key] = footprint(self.model, start, task.support_x).bytes
-        return share_threads(FORWARDS * self._bytes[key], TOGETHER)
 
     def _check(
         self,
