@@ -1,4 +1,4 @@
-"""The tasks of a meta-batch: side by side on a CPU where they are small, on a GPU over streams, or in turn."""
+"""The tasks of a meta-batch: side by side on a CPU where they are small, on a GPU over streams or in turn."""
 
 from __future__ import annotations
 
