@@ -58,12 +58,20 @@ def in_float64(network: str, steps: int, subset: str | None = None, compile: boo
     return lambda: compute(model.params(), {}, [task]).params
 
 
-def firststep(network: str, steps: int, subset: str | None = None, **options: bool | int) -> Compute:
+def firststep(
+    network: str, steps: int, subset: str | None = None, tasks: int = 1, **options: bool | int
+) -> Compute:
+    """The mean over a meta-batch of so many equal tasks."""
     model, task = model_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
     compute = MetaGradient(model, maml(RATE), steps=steps, conditioning=conditioning, **options)  # type: ignore[arg-type]
     params = model.params()
-    return lambda: compute(params, {}, [task]).params
+
+    def mean() -> Gradient:
+        total = compute(params, {}, [task] * tasks).params
+        return {name: value / tasks for name, value in total.items()}
+
+    return mean
 
 
 def plain(network: str, steps: int, subset: str | None = None) -> Compute:
@@ -139,12 +147,17 @@ def with_torchopt(network: str, steps: int) -> Compute:
     return compute
 
 
+FOUR = "firststep, four tasks, per task"
+TASKS = {FOUR: 4}
+"""Contenders whose seconds are those of several tasks."""
+
 ALL_KEPT = 2**40  # bytes: every step keeps what it computed
 
 FLOAT64 = "float64"
 
 CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
     "firststep": lambda network, steps: firststep(network, steps, compile=True),
+    FOUR: lambda network, steps: firststep(network, steps, tasks=TASKS[FOUR], compile=True),
     "firststep + cls": lambda network, steps: firststep(network, steps, "cls", compile=True),
     "firststep + emb": lambda network, steps: firststep(network, steps, "emb", compile=True),
     "firststep + all": lambda network, steps: firststep(network, steps, "all", compile=True),

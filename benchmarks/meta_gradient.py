@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from contenders import FLOAT64, FREED_KEPT
+from contenders import FLOAT64, FOUR, FREED_KEPT
 
 HERE = Path(__file__).parent
 # Float32 through many steps on noise is no better: for Conv4-64, 84 px, K = 5, plain autograd's own float32
@@ -53,8 +53,8 @@ SETTINGS = [
     # What the targets are about first, so that a run that is cut short has said the most.
     Setting("Conv4-64, 84 px", 5, (*OURS, *EAGER, *PEERS, *KEPT), 5),
     Setting("Conv4-64, 84 px", 20, (*OURS, *PEERS), 3),
-    Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS, *KEPT), 15),
-    Setting("Conv4-64, 32 px", 5, (*OURS, *EAGER, *PEERS), 7),
+    Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS, *KEPT, FOUR, f"{FOUR}{FREED_KEPT}"), 15),
+    Setting("Conv4-64, 32 px", 5, (*OURS, *EAGER, *PEERS, FOUR, f"{FOUR}{FREED_KEPT}"), 7),
     # The other subsets, beside the loop over samples that one would write first
     Setting("Conv4-32, 28 px", 5, (*_subset("firststep", "all"), *ALL), 5),
     Setting("Conv4-64, 32 px", 5, _subset("firststep", "emb"), 5),

@@ -30,6 +30,21 @@ def map_inputs(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
     return function(inputs)
 
 
+def to_channels_last(values: Tensor) -> Tensor:
+    """Images with all channels of a pixel side by side in memory, an order that layers then keep.
+
+    Convolutions need no reordering before and after, and operations channel by channel (batch norm, pooling)
+    use vector instructions along it. Other tensors stay as they are.
+    """
+    if values.dim() != 4:
+        return values
+    values = values.contiguous(memory_format=torch.channels_last)
+    if values.shape[1] == 1:
+        # One channel is both orders at once; its stride tells the layers which of them is meant.
+        values = values.as_strided(values.shape, (values[0].numel(), 1, values.shape[3], 1))
+    return values
+
+
 class Task(NamedTuple):
     """A support set to adapt to and a query set to test on; labels are 0..ways-1.
 

@@ -8,7 +8,7 @@ from firststep.backbones.efficientnet import (
     frozen_body,
 )
 from firststep.backbones.external import build_external, check_spec, freeze, native_image_size
-from firststep.backbones.norm import BatchStatisticsNorm
+from firststep.backbones.norm import BatchStatisticsNorm, first_derivatives_only
 from firststep.backbones.registry import BACKBONES, Backbone, build_backbone
 from firststep.backbones.resnet import ResNet
 from firststep.backbones.user_network import code_of_the_user, make_network
@@ -28,6 +28,7 @@ __all__ = [
     "build_external",
     "check_spec",
     "code_of_the_user",
+    "first_derivatives_only",
     "freeze",
     "frozen_body",
     "make_network",

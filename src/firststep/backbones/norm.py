@@ -21,11 +21,26 @@ and writing them is what normalisation costs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
+
+_first_order: ContextVar[bool] = ContextVar("firststep_first_order", default=False)
+
+
+@contextmanager
+def first_derivatives_only() -> Iterator[None]:
+    """Inside, torch's own normalisation runs: one operation each way, where nobody differentiates twice."""
+    token = _first_order.set(True)
+    try:
+        yield
+    finally:
+        _first_order.reset(token)
 
 
 class BatchStatisticsNorm(nn.Module):
@@ -48,6 +63,10 @@ class BatchStatisticsNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(channels))
 
     def forward(self, images: Tensor) -> Tensor:
+        if not torch.compiler.is_dynamo_compiling() and _first_order.get():
+            return torch.batch_norm(
+                images, self.weight, self.bias, None, None, True, 0.0, self.eps, torch.backends.cudnn.enabled
+            )
         normalised, _, _ = BatchNorm.apply(images, self.weight, self.bias, self.eps)
         assert isinstance(normalised, Tensor)
         return normalised

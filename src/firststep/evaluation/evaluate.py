@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from firststep.data import Dataset, Episodes
 from firststep.distributed import Team
 from firststep.errors import FirststepError
 from firststep.evaluation.evaluation import Evaluation
-from firststep.evaluation.measure import measure_task, measure_tasks, to_task
+from firststep.evaluation.measure import measure_task, measure_tasks_and, to_task
 from firststep.meta_learner import MetaLearner
 from firststep.task import Task
 
@@ -86,16 +86,18 @@ def evaluate(
     classes = meta.num_classes if ways is None else ways
     source = Episodes(data.split(split), ways=classes, shots=shots, queries=queries, seed=seed)
     learner = tested.scaled(rate_multiplier)
-    automatic: list[tuple[int, float]] = []
 
-    def tasks() -> Iterator[Task]:
-        for number in ranks.share(range(episodes)):
-            task = to_task(source[number], meta.device)
-            if auto:
-                automatic.append(_auto(learner, task))
-            yield task
+    def choice(mine: MetaLearner, task: Task) -> tuple[int, float] | None:
+        return _auto(mine, task) if auto else None
 
-    measurement = measure_tasks(learner, tasks(), steps=steps, subset=subset, progress=progress)
+    measurement, automatic = measure_tasks_and(
+        choice,
+        learner,
+        (to_task(source[number], meta.device) for number in ranks.share(range(episodes))),
+        steps=steps,
+        subset=subset,
+        progress=progress,
+    )
     choices = ranks.gather(np.array(automatic, dtype=np.float64).reshape(-1, 2), episodes) if auto else None
     return Evaluation(
         label=label,

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
+from typing import TypeVar
 
 import numpy as np
 import torch
 
+from firststep.adaptation import Aux
+from firststep.backbones import first_derivatives_only
 from firststep.data import Episode
 from firststep.distributed import Team
 from firststep.errors import FirststepError
 from firststep.evaluation.metrics import METRICS, AdaptationState, Metric
 from firststep.meta_learner import MetaLearner
+from firststep.network import (
+    Footprint,
+    Output,
+    Params,
+    Replicas,
+    Sharing,
+    footprint,
+    in_order,
+    share_threads,
+)
 from firststep.task import Task
+
+Also = TypeVar("Also")
+Result = TypeVar("Result")
+MEMORY = 2**31
+"""Bytes that tasks side by side may take together, where there are as many threads."""
 
 
 class NotFinite(FirststepError):
@@ -108,17 +127,34 @@ def measure_task(
         >>> len(measure_task(trained.meta, glyph_task, steps=[0, 1, 5])["accuracy"])
         3
     """
+    form = footprint(meta.functional, meta.initial_params(task.support_y), task.support_x)
+    return _measure(meta, _arranged(task, form), steps, subset, metrics, check_finite)
+
+
+def _measure(
+    meta: MetaLearner,
+    task: Task,
+    steps: Sequence[int],
+    subset: str,
+    metrics: Iterable[str] | None,
+    check_finite: bool,
+) -> dict[str, list[float]]:
     chosen = {name: METRICS[name] for name in (METRICS if metrics is None else metrics)}
     found: dict[str, list[float]] = {name: [] for name in chosen}
-    trajectory = meta.iterate_steps(task.support_x, task.support_y)
-    current = next(trajectory)
+    current = meta.initial_params(task.support_y)
+    updates = meta.iterate_updates(current, task.support_x, task.support_y)
     taken = 0
     for step in steps:
+        output = None
         while taken < step:
-            current = next(trajectory)
+            current, _ = _next(updates)
             taken += 1
+        if step != steps[-1]:
+            # The step that follows passes the network at the same parameters: its output serves the metrics.
+            following, aux = _next(updates)
+            output = Output(aux.features, aux.logits)
         with torch.no_grad():
-            state = AdaptationState(meta.functional, current, task, step, subset)
+            state = AdaptationState(meta.functional, current, task, step, subset, output)
             if check_finite and not bool(torch.isfinite(state.query.logits).all()):
                 raise NotFinite(f"the outputs for the query set are not finite after {step} steps")
             for name, metric in chosen.items():
@@ -126,7 +162,21 @@ def measure_task(
                 if check_finite and not math.isfinite(value):
                     raise NotFinite(f"the metric {name} is {value} after {step} steps")
                 found[name].append(value)
+        if step != steps[-1]:
+            current, taken = following, taken + 1
     return found
+
+
+def _next(updates: Iterator[tuple[Params, Aux]]) -> tuple[Params, Aux]:
+    with first_derivatives_only():
+        return next(updates)
+
+
+def _arranged(task: Task, form: Footprint) -> Task:
+    """On a GPU the order stays as it is."""
+    if task.support_y.device.type != "cpu":
+        return task
+    return task._replace(support_x=form.arranged(task.support_x), query_x=form.arranged(task.query_x))
 
 
 def measure_tasks(
@@ -147,26 +197,79 @@ def measure_tasks(
         >>> measured.values["accuracy"].shape
         (1, 2)
     """
+    return measure_tasks_and(
+        lambda *_: None,
+        meta,
+        tasks,
+        steps=steps,
+        subset=subset,
+        metrics=metrics,
+        check_finite=check_finite,
+        progress=progress,
+    )[0]
+
+
+def measure_tasks_and(
+    also: Callable[[MetaLearner, Task], Also],
+    meta: MetaLearner,
+    tasks: Iterable[Task],
+    *,
+    steps: Sequence[int],
+    subset: str = "cls",
+    metrics: Iterable[str] | None = None,
+    check_finite: bool = True,
+    progress: Callable[[], None] | None = None,
+) -> tuple[Measurement, list[Also]]:
+    """:func:`measure_tasks`, and what ``also`` gives of each task and a learner that its thread may use."""
     names = tuple(METRICS if metrics is None else metrics)
     ordered = tuple(sorted(set(steps)))
+
+    def compute(learner: MetaLearner, task: Task) -> tuple[dict[str, list[float]], Also]:
+        return _measure(learner, task, ordered, subset, names, check_finite), also(learner, task)
+
     rows: dict[str, list[list[float]]] = {name: [] for name in names}
-    for number, task in enumerate(tasks):
+    others: list[Also] = []
+    results = _of_each(compute, meta, tasks)
+    for number in count():
         try:
-            found = measure_task(
-                meta, task, steps=ordered, subset=subset, metrics=names, check_finite=check_finite
-            )
+            found, other = next(results)
+        except StopIteration:
+            break
         except NotFinite as error:
             raise NotFinite(
                 f"task {number}: {error}; the weights are damaged or the steps too long"
             ) from None
         for name, row in found.items():
             rows[name].append(row)
+        others.append(other)
         if progress is not None:
             progress()
     # Reshaped, because a rank may have no task at all.
     arrays = {name: np.array(table, dtype=np.float64) for name, table in rows.items()}
-    return Measurement(
+    measurement = Measurement(
         steps=ordered,
         values={name: array.reshape(-1, len(ordered)) for name, array in arrays.items()},
         metrics={name: METRICS[name] for name in names},
     )
+    return measurement, others
+
+
+def _of_each(
+    compute: Callable[[MetaLearner, Task], Result], meta: MetaLearner, tasks: Iterable[Task]
+) -> Iterator[Result]:
+    """``compute`` of a learner and each task, in their order; on a CPU, tasks side by side."""
+    remaining = iter(tasks)
+    first = next(remaining, None)
+    if first is None:
+        return
+    form = footprint(meta.functional, meta.initial_params(first.support_y), first.support_x)
+    sharing = Sharing(1, 1)  # as where random numbers come from one generator, in the tasks' order
+    if meta.device.type == "cpu" and meta.functional.randomness == "error":
+        larger = len(first.query_y) / len(first.support_y)
+        sharing = share_threads(int(form.bytes * (1 + larger)), MEMORY)
+    learners = Replicas(meta, meta, sharing)
+
+    def one(task: Task) -> Result:
+        return learners.use(compute, task)
+
+    yield from in_order(one, (_arranged(task, form) for task in chain((first,), remaining)), learners.sharing)

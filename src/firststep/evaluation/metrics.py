@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from firststep.adaptation import gram_of
+from firststep.backbones import first_derivatives_only
 from firststep.conditioning import log_condition_number, numerical_rank
 from firststep.network import FunctionalModule, Output, Params
 from firststep.task import Task
@@ -47,13 +48,20 @@ class AdaptationState:
     subset: str
     """Parameters whose Gram matrix is asked for."""
 
+    known_support: Output | None = None
+    """The output for the support set, if the next inner step has computed it already."""
+
     @cached_property
     def query(self) -> Output:
-        return self.model(self.params, self.task.query_x)
+        with first_derivatives_only():
+            return self.model(self.params, self.task.query_x)
 
     @cached_property
     def support(self) -> Output:
-        return self.model(self.params, self.task.support_x)
+        if self.known_support is not None:
+            return self.known_support
+        with first_derivatives_only():
+            return self.model(self.params, self.task.support_x)
 
     @cached_property
     def gram(self) -> Tensor:

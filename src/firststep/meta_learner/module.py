@@ -9,7 +9,15 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from firststep.adaptation import LONGEST_AUTO, StepChoice, adapt, choose_steps, iterate_steps, support_gram
+from firststep.adaptation import (
+    LONGEST_AUTO,
+    Aux,
+    StepChoice,
+    adapt,
+    choose_steps,
+    iterate_steps,
+    support_gram,
+)
 from firststep.conditioning import condition_number
 from firststep.meta_learner.classes import leading_blocks, serves
 from firststep.meta_learner.outer_loss import outer_loss, stacked
@@ -173,19 +181,35 @@ class MetaLearner(nn.Module):
         self, tasks: Iterable[Task | tuple[Any, ...]], *, query_weights: Sequence[float] | None = None
     ) -> list[TaskGradient]:
         """The gradient of each task by itself, without touching ``.grad``: for sums of your own."""
+        batch = _as_tasks(tasks)
+        return list(self.iterate_task_gradients(batch, query_weights=query_weights, several=len(batch) > 1))
+
+    def iterate_task_gradients(
+        self,
+        tasks: Iterable[Task | tuple[Any, ...]],
+        *,
+        query_weights: Sequence[float] | None = None,
+        several: bool = True,
+    ) -> Iterator[TaskGradient]:
+        """:meth:`task_gradients` while they are computed: few tasks and gradients are held at a time.
+
+        Args:
+            tasks: the meta-batch, or a part of it.
+            query_weights: as of a call.
+            several: whether the whole meta-batch has more tasks than one: then small tasks are computed side
+                by side on a CPU, each on threads of its own.
+        """
         learned = {name for name, value in self._network_params().items() if value.requires_grad}
-        results = self._meta_gradient().each(
-            self._network_params(), self._rule_params(), _as_tasks(tasks), query_weights=query_weights
+        results = self._meta_gradient().iterate(
+            self._network_params(), self._rule_params(), tasks, query_weights=query_weights, several=several
         )
-        return [
-            TaskGradient(
+        for result in results:
+            yield TaskGradient(
                 {_NETWORK + name: value for name, value in result.params.items() if name in learned}
                 | {_RULE + _escaped(name): value for name, value in result.rule_params.items()},
                 result.loss,
                 result.tasks[0],
             )
-            for result in results
-        ]
 
     def adapt(self, x: Inputs, y: Tensor, *, steps: int | Literal["auto"] | None = None) -> nn.Module:
         """A copy of the network, adapted to a labelled support set: ``classifier(x)`` gives logits.
@@ -224,11 +248,25 @@ class MetaLearner(nn.Module):
 
     def iterate_steps(self, x: Inputs, y: Tensor) -> Iterator[Params]:
         """The network's parameters after 0, 1, 2, ... inner steps on a support set, without end; detached."""
-        stored = {name: value.detach() for name, value in self._network_params().items()}
-        start = self.functional.initial_params(stored, y)
+        start = self.initial_params(y)
         yield start
-        for params, _ in iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y):
+        for params, _ in self.iterate_updates(start, x, y):
             yield params
+
+    def initial_params(self, y: Tensor) -> Params:
+        """The network's parameters θ(0) of a task with these labels, detached."""
+        stored = {name: value.detach() for name, value in self._network_params().items()}
+        return self.functional.initial_params(stored, y)
+
+    def iterate_updates(self, start: Params, x: Inputs, y: Tensor) -> Iterator[tuple[Params, Aux]]:
+        """The parameters after 1, 2, ... inner steps, each with what the step computed before it: detached.
+
+        Args:
+            start: :meth:`initial_params` of the task.
+            x: inputs of the support set.
+            y: its labels.
+        """
+        return iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y)
 
     def choose_steps(self, x: Inputs, y: Tensor, *, longest: int = LONGEST_AUTO) -> StepChoice:
         """The number of inner steps, at most ``longest``, with the lowest loss on held-out support samples.

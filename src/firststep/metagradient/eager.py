@@ -59,6 +59,12 @@ class Steps(Protocol):
         """The memory that one saved step of these shapes takes."""
         ...
 
+    def prepare(
+        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query_x: Inputs, query_y: Tensor
+    ) -> None:
+        """Make now what later calls with such inputs share."""
+        ...
+
 
 class StepGraph(NamedTuple):
     """A step with its autograd graph."""
@@ -149,6 +155,11 @@ class EagerSteps:
                 self.forward(params, rule_params, x, y, save=True)
             self._bytes[key] = saved.bytes
         return self._bytes[key]
+
+    def prepare(
+        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query_x: Inputs, query_y: Tensor
+    ) -> None:
+        self.saved_bytes(params, rule_params, x, y)
 
 
 def input_form(x: Inputs) -> tuple[Any, ...]:

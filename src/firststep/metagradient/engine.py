@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from firststep.metagradient.forward import task_report
-from firststep.metagradient.meta_batch import of_each
-from firststep.metagradient.missing_derivative import explained
+from firststep.metagradient.meta_batch import MetaBatch, over_streams
 from firststep.metagradient.objective import Conditioning, check_query_weights
 from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
@@ -94,6 +94,7 @@ class MetaGradient:
         )
         self.gamma = float(conditioning.weight) if conditioning else 0.0
         self.streams = streams
+        self._batch = MetaBatch(self._task, streams)
 
     def __call__(
         self,
@@ -142,7 +143,7 @@ class MetaGradient:
             with self.model.one_task():
                 return task_report(self.model, self.rule, self.conditioning, start, phi, task, weights)
 
-        reports = of_each(compute, checked, self.streams)
+        reports = list(over_streams(compute, checked, self.streams))
         loss = torch.stack([self._outer_loss(report) for report in reports]).sum()
         return MetaGradientResult(params={}, rule_params={}, loss=loss, tasks=reports)
 
@@ -155,25 +156,47 @@ class MetaGradient:
         query_weights: Sequence[float] | None = None,
     ) -> list[MetaGradientResult]:
         """The gradient of each task by itself, in their order; arguments as of a call."""
-        checked, weights = self._check(params, tasks, query_weights)
+        if not tasks:
+            raise ValueError("tasks must not be empty")
+        return list(
+            self.iterate(params, rule_params, tasks, query_weights=query_weights, several=len(tasks) > 1)
+        )
+
+    def iterate(
+        self,
+        params: Params,
+        rule_params: Params,
+        tasks: Iterable[Task | tuple[Any, ...]],
+        *,
+        query_weights: Sequence[float] | None = None,
+        several: bool = True,
+    ) -> Iterator[MetaGradientResult]:
+        """The gradient of each task by itself, in their order, while they are computed.
+
+        Args:
+            params: as of a call.
+            rule_params: as of a call.
+            tasks: the meta-batch, or the part of it that this process computes; few are taken ahead.
+            query_weights: as of a call.
+            several: whether the whole meta-batch has more tasks than one. Then small tasks are computed side
+                by side on a CPU, each on threads of its own; rounding may differ from one task on all
+                threads.
+        """
+        remaining = iter(tasks)
+        first = next(remaining, None)
+        if first is None:
+            return
+        start, weights = self._check(params, [first], query_weights)
+        checked = chain(start, (as_task(task) for task in remaining))
         theta, phi = _detached(params), _detached(rule_params)
-
-        def compute(task: Task) -> tuple[Params, Params, TaskReport]:
-            start = self.model.initial_params(theta, task.support_y, task.query_y)
-            with self.model.one_task(), explained(self.model, start, task.support_x):
-                for_start, for_rule_params, report = self._task(start, phi, task, weights)
-            return self.model.initial_gradient(for_start), for_rule_params, report
-
-        computed = of_each(compute, checked, self.streams)
-        return [
-            MetaGradientResult(
+        computed = self._batch(theta, phi, start[0], checked, weights, several)
+        for for_params, for_rule_params, report in computed:
+            yield MetaGradientResult(
                 params=for_params,
                 rule_params=for_rule_params,
                 loss=self._outer_loss(report),
                 tasks=[report],
             )
-            for for_params, for_rule_params, report in computed
-        ]
 
     def _check(
         self,

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firststep.metagradient.compiler import CompiledSteps
+from firststep.metagradient.compiler import CompiledSteps, reaches_deep
 from firststep.metagradient.eager import EagerSteps, Steps
 from firststep.metagradient.objective import Conditioning
 from firststep.metagradient.result import TaskReport, stage_condition_numbers
@@ -116,6 +116,15 @@ class Stepwise:
             support_losses=torch.stack(losses),
         )
         return cotangents, rule_grads, report
+
+    def prepare(self, params: Params, rule_params: Params, task: Task) -> None:
+        """Compile what a task like this needs, for the present number of threads."""
+        phi = self.rule.at_step(rule_params, 0)
+        self.work.prepare(params, phi, task.support_x, task.support_y, task.query_x, task.query_y)
+
+    def shares_cores(self) -> bool:
+        """Whether tasks may be computed side by side; conditioning on all layers takes the memory of many."""
+        return self.conditioning is None or not reaches_deep(self.model, self.conditioning.subset)
 
     def _steps_saved(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
         """How many of the steps may save what they computed."""

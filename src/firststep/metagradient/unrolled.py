@@ -26,6 +26,9 @@ class Unrolled:
         self.steps = steps
         self.conditioning = conditioning
 
+    def prepare(self, params: Params, rule_params: Params, task: Task) -> None:
+        """Nothing is compiled."""
+
     def __call__(
         self, params: Params, rule_params: Params, task: Task, query_weights: tuple[float, ...]
     ) -> tuple[Params, Params, TaskReport]:

@@ -1,22 +1,31 @@
 """A network as a pure function of its parameters, and how its classifier starts."""
 
 from firststep.network.find_layers import CONVOLUTIONS
+from firststep.network.footprint import Footprint, footprint
 from firststep.network.functional_module import FunctionalModule, Output, Params
 from firststep.network.heads import FEWEST_CLASSES, HEADS, set_rows
 from firststep.network.observation import layer_with_operation
 from firststep.network.randomness import RANDOMNESS
 from firststep.network.second_derivatives import missing_derivative, twice_differentiable
+from firststep.network.task_threads import Replicas, Sharing, in_order, share_threads, using_threads
 
 __all__ = [
     "CONVOLUTIONS",
     "FEWEST_CLASSES",
     "HEADS",
     "RANDOMNESS",
+    "Footprint",
     "FunctionalModule",
     "Output",
     "Params",
+    "Replicas",
+    "Sharing",
+    "footprint",
+    "in_order",
     "layer_with_operation",
     "missing_derivative",
     "set_rows",
+    "share_threads",
     "twice_differentiable",
+    "using_threads",
 ]

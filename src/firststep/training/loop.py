@@ -210,14 +210,11 @@ class _Training:
         weights = self.query_weights(state.update, self.config.total_updates, self.config.steps)
         total = self.team.ordered_sum(size)
         computed = []
-        mine = self.team.share(numbers)
-        for start in range(0, len(mine), self.config.streams):
-            tasks = [
-                to_task(self.training[n], self.meta.device) for n in mine[start : start + self.config.streams]
-            ]
-            for result in self.meta.task_gradients(tasks, query_weights=weights):
-                total.add(result.gradients)
-                computed.append(result._replace(gradients={}))  # they are in the sum
+        tasks = (to_task(self.training[n], self.meta.device) for n in self.team.share(numbers))
+        # Whether tasks are computed side by side must not depend on how many of them are this process's.
+        for result in self.meta.iterate_task_gradients(tasks, query_weights=weights, several=size > 1):
+            total.add(result.gradients)
+            computed.append(result._replace(gradients={}))  # they are in the sum
         gradients = total.result()
         report = BatchReport.gather(self.team, numbers, computed)
         not_finite = report.describe_not_finite(gradients, self.config.seed)

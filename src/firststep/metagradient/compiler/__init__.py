@@ -4,5 +4,6 @@ trace → rewrite (pooling, means, convolutions) → partition into forward and 
 """
 
 from firststep.metagradient.compiler.compiled import CompiledSteps
+from firststep.metagradient.compiler.rows import reaches_deep
 
-__all__ = ["CompiledSteps"]
+__all__ = ["CompiledSteps", "reaches_deep"]

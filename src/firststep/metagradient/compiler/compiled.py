@@ -7,8 +7,10 @@ disk, so that a later process with the same shapes starts warm.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -30,7 +32,7 @@ from firststep.metagradient.eager import EagerSteps, QueryGradient, StepGradient
 from firststep.metagradient.objective import Conditioning
 from firststep.network import FunctionalModule, Params, missing_derivative
 from firststep.rules import Rule
-from firststep.task import Inputs, map_inputs
+from firststep.task import Inputs, map_inputs, to_channels_last
 
 Built = TypeVar("Built")
 
@@ -56,6 +58,16 @@ class _Saved(NamedTuple):
     values: list[Tensor]
 
 
+@dataclass
+class _Shared:
+    """What a compiler has made, and how."""
+
+    pairs: dict[Any, _Pair] = field(default_factory=dict)
+    queries: dict[Any, tuple[Function, TreeSpec]] = field(default_factory=dict)
+    works: bool = True
+    channels_last: bool = True
+
+
 class CompiledSteps:
     """As :class:`EagerSteps`, compiled at the first call with a new shape.
 
@@ -68,10 +80,13 @@ class CompiledSteps:
         self._eager = EagerSteps(model, rule, conditioning)
         self._by_rows = conditioning if conditioning and reaches_deep(model, conditioning.subset) else None
         self._traced = EagerSteps(model, rule, None if self._by_rows else conditioning, True)
-        self._pairs: dict[Any, _Pair] = {}
-        self._queries: dict[Any, tuple[Function, TreeSpec]] = {}
-        self._works = True
-        self._channels_last = True
+        self._shared = _Shared()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledSteps:
+        """With a network of its own. What is compiled does not call the network, and is shared."""
+        twin = copy.copy(self)
+        twin._eager, twin._traced = copy.deepcopy((self._eager, self._traced), memo)
+        return twin
 
     def forward(
         self, params: Params, rule_params: Params, x: Inputs, y: Tensor, save: bool
@@ -105,14 +120,14 @@ class CompiledSteps:
         both = {name: value + added.params[name] for name, value in gradients.params.items()}
         return gradients._replace(params=both, stage_loss=added.stage_loss, gram=added.gram)
 
-    def query(self, params: Params, x: Inputs, y: Tensor) -> QueryGradient:
-        def build() -> tuple[Function, TreeSpec]:
-            arguments = (params, self._arranged(x), y)
-            graph, structure = trace_graph(self._eager.query, arguments)
-            use_fast_kernels(graph)
-            return compile_graph(graph, flatten(arguments)), structure
+    def prepare(
+        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query_x: Inputs, query_y: Tensor
+    ) -> None:
+        if self._pair(params, rule_params, x, y) is None or self._query(params, query_x, query_y) is None:
+            self._eager.prepare(params, rule_params, x, y, query_x, query_y)
 
-        known = self._built(self._queries, shape_key((params, y, *input_form(x))), build)
+    def query(self, params: Params, x: Inputs, y: Tensor) -> QueryGradient:
+        known = self._query(params, x, y)
         x = self._arranged(x)
         if known is None:
             return self._eager.query(params, x, y)
@@ -121,6 +136,15 @@ class CompiledSteps:
             result: QueryGradient = tree_unflatten(compiled(*flatten((params, x, y))), structure)
         return result
 
+    def _query(self, params: Params, x: Inputs, y: Tensor) -> tuple[Function, TreeSpec] | None:
+        def build() -> tuple[Function, TreeSpec]:
+            arguments = (params, self._arranged(x), y)
+            graph, structure = trace_graph(self._eager.query, arguments)
+            use_fast_kernels(graph)
+            return compile_graph(graph, flatten(arguments)), structure
+
+        return self._built(self._shared.queries, shape_key((params, y, *input_form(x))), build)
+
     def saved_bytes(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
         pair = self._pair(params, rule_params, x, y)
         if pair is None:
@@ -128,25 +152,25 @@ class CompiledSteps:
         return pair.saved_bytes
 
     def _arranged(self, x: Inputs) -> Inputs:
-        return map_inputs(to_channels_last if self._channels_last else torch.Tensor.contiguous, x)
+        return map_inputs(to_channels_last if self._shared.channels_last else torch.Tensor.contiguous, x)
 
     def _pair(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> _Pair | None:
         def build() -> _Pair:
             return self._compile_pair(params, rule_params, self._arranged(x), y)
 
-        return self._built(self._pairs, shape_key((params, rule_params, y, *input_form(x))), build)
+        return self._built(self._shared.pairs, shape_key((params, rule_params, y, *input_form(x))), build)
 
     def _built(self, known: dict[Any, Built], key: Any, build: Callable[[], Built]) -> Built | None:
         """What was built for inputs of these shapes, or is built now; None if that is not possible."""
-        while self._works and key not in known:
+        while self._shared.works and key not in known:
             try:
                 known[key] = build()
             except Exception as error:
                 if missing_derivative(error) is not None:  # it fails without a compiler too
                     raise
-                if not self._channels_last:
+                if not self._shared.channels_last:
                     self._give_up(error)
-                self._channels_last = False
+                self._shared.channels_last = False
         return known.get(key)
 
     def _compile_pair(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> _Pair:
@@ -186,23 +210,8 @@ class CompiledSteps:
         )
 
     def _give_up(self, error: Exception) -> None:
-        self._works = False
-        self._pairs.clear()
-        self._queries.clear()
+        self._shared.works = False
+        self._shared.pairs.clear()
+        self._shared.queries.clear()
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         warnings.warn(f"compiling failed, going on without ({reason})", RuntimeWarning, stacklevel=6)
-
-
-def to_channels_last(values: Tensor) -> Tensor:
-    """Images with all channels of a pixel side by side in memory, an order that layers then keep.
-
-    Convolutions need no reordering before and after, and operations channel by channel (batch norm, pooling)
-    use vector instructions along it. Other tensors stay as they are.
-    """
-    if values.dim() != 4:
-        return values
-    values = values.contiguous(memory_format=torch.channels_last)
-    if values.shape[1] == 1:
-        # One channel is both orders at once; its stride tells the layers which of them is meant.
-        values = values.as_strided(values.shape, (values[0].numel(), 1, values.shape[3], 1))
-    return values

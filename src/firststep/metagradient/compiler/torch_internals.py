@@ -8,8 +8,8 @@ at when PyTorch does. What is slow to import is imported when it is first used.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -85,7 +85,7 @@ def compile_for(graph: GraphModule, arguments: list[Any], options: dict[str, Any
 
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     shapes: list[Any] = [mode.from_tensor(argument, static_shapes=True) for argument in arguments]
-    with _quiet(), torch.no_grad(), tracing(TracingContext(mode)), _metrics():
+    with _quiet(), torch.no_grad(), tracing(TracingContext(mode)), _metrics(), _without_gil():
         compiled: Callable[..., Any] = torch._inductor.compile(graph, shapes, options=options)
     return compiled
 
@@ -95,6 +95,28 @@ def _metrics() -> AbstractContextManager[Any]:
     from torch._dynamo import utils
 
     return nullcontext() if hasattr(utils, "CompileEventLogger") else utils.get_metrics_context()
+
+
+@contextmanager
+def _without_gil() -> Iterator[None]:
+    """Kernels that are compiled, or loaded, inside let other Python threads run meanwhile.
+
+    The compiler's own call of a kernel holds the interpreter's lock, as torch's operators do not: two threads
+    with a task each would wait for one another.
+    """
+    from torch._inductor.codecache import CppPythonBindingsCodeCache as Bindings
+
+    call, text = Bindings.call_entry_function, Bindings.suffix_template
+    if call == "kernel({}); Py_RETURN_NONE;":  # else another version of torch, which may not need it
+        Bindings.call_entry_function = (
+            "auto arguments = std::make_tuple({}); Py_BEGIN_ALLOW_THREADS std::apply(kernel, arguments); "
+            "Py_END_ALLOW_THREADS Py_RETURN_NONE;"
+        )
+        Bindings.suffix_template = "#include <tuple>\n" + text
+    try:
+        yield
+    finally:
+        Bindings.call_entry_function, Bindings.suffix_template = call, text
 
 
 class _quiet(warnings.catch_warnings):

@@ -60,15 +60,20 @@ def trace_graph(function: Function, arguments: tuple[Any, ...]) -> tuple[GraphMo
 def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
     """The graph compiled for inputs like these, now: where a failure can still be handled."""
     materialize(graph)
-    return compile_for(graph, leaves, _OPTIONS)
+    # The compiled code asks for so many threads, whoever calls it.
+    return compile_for(graph, leaves, {**_OPTIONS, "cpp.threads": torch.get_num_threads()})
 
 
 def shape_key(arguments: tuple[Any, ...]) -> Any:
     """What a traced graph is valid for, as a key."""
     leaves, structure = tree_flatten(arguments)
-    return str(structure), tuple(
-        (leaf.shape, leaf.stride(), leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else leaf
-        for leaf in leaves
+    return (
+        torch.get_num_threads(),
+        str(structure),
+        tuple(
+            (leaf.shape, leaf.stride(), leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else leaf
+            for leaf in leaves
+        ),
     )
 
 
