@@ -105,7 +105,7 @@ BETWEEN_ROOMS: dict[str, set[str]] = {
     "firststep.conditioning": {"JACOBIAN_MEMORY", "counting_saved", "gram_in_graph", "pull_rows"},
     "firststep.backbones": {
         *("EfficientNetLite0Body", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
-        "native_image_size",
+        *("first_derivatives_only", "native_image_size"),
     },
     "firststep.data": {
         *("IMAGE_ENDINGS", "Draws", "EpisodeRows", "FeatureDataset", "FeatureSplit", "FrozenBody"),
