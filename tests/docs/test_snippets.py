@@ -15,7 +15,8 @@ from firststep.cli import arguments, main
 from firststep.utils.user_modules import VARIABLE
 from helpers.pages import PAGES, ROOT, Snippet, command_lines, snippets
 
-WITH_CODE = [page for page in PAGES if list(snippets(page))]
+# What the examples of the reference start from is run with them (test_reference).
+WITH_CODE = [page for page in PAGES if list(snippets(page)) and page.parent.name != "reference"]
 WITH_COMMANDS = [page for page in PAGES if list(command_lines(page))]
 
 
