@@ -28,8 +28,9 @@ def numbers(folder: str) -> list[Row]:
 
 
 def cell(row: Row, value: str = "accuracy", width: str = "ci95", *, sign: bool = False) -> str:
-    number = float(row[value])
-    return f"{number:+.1f} ± {float(row[width]):.1f}" if sign else f"{number:.1f} ± {float(row[width]):.1f}"
+    """A number with its half-width; alone where there is none, because it is of one training among seeds."""
+    number = f"{float(row[value]):+.1f}" if sign else f"{float(row[value]):.1f}"
+    return f"{number} ± {float(row[width]):.1f}" if row[width] else number
 
 
 @cache
