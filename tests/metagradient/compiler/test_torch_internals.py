@@ -34,7 +34,8 @@ def private_imports(source: str) -> Iterator[str]:
         elif isinstance(node, ast.Attribute):
             dotted = ast.unparse(node)
             if re.fullmatch(r"[\w.]+", dotted) and not dotted.startswith("torch.ops."):
-                names = [dotted.replace("torch.__version__", "torch.version")]
+                # Both are documented, whatever their names look like.
+                names = [re.sub(r"^torch\.__(version|config)__", r"torch.\1", dotted)]
         yield from (name for name in names if is_private(name))
 
 
