@@ -15,11 +15,13 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-import firststep.metagradient.compiler.pooling  # noqa: F401  (defines the operators)
+import firststep.metagradient.compiler.kernel_gradients  # noqa: F401  (defines an operator)
+import firststep.metagradient.compiler.pooling  # noqa: F401  (defines operators)
 from firststep.metagradient.compiler.torch_internals import OpOverload, force_stride_order
 
 aten = torch.ops.aten
-_POOL, _UNPOOL = torch.ops.firststep.max_pool_2x2.default, torch.ops.firststep.unpool_2x2.default
+_POOL, _UNPOOL = torch.ops.firststep.argmax_pool_2x2.default, torch.ops.firststep.unpool_2x2.default
+_KERNEL_GRADIENT = torch.ops.firststep.kernel_gradient.default
 _MUCH_SMALLER = 64  # times fewer entries than what is computed with them
 _VIEWS = {"view", "_unsafe_view", "reshape", "expand", "unsqueeze", "squeeze", "permute", "alias", "detach"}
 
@@ -58,7 +60,8 @@ def _convolved(node: Node) -> list[Node]:
     """The images that a convolution, or its backward pass, works on."""
     if node.target is aten.convolution.default:
         return [node.args[0]]  # type: ignore[list-item]
-    return list(node.args[:2]) if node.target is aten.convolution_backward.default else []  # type: ignore[arg-type]
+    backward = node.target in (aten.convolution_backward.default, _KERNEL_GRADIENT)
+    return list(node.args[:2]) if backward else []  # type: ignore[arg-type]
 
 
 def _is_channels_last(node: Node) -> bool:
