@@ -1,4 +1,4 @@
-"""Gradients in kernels: the product of patches is torch's own, and second derivatives take the fast routine."""
+"""Gradients in kernels: the product of patches is torch's own; second derivatives take the fast routine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_the_product_is_torch_s_gradient(shape: tuple[int, ...], order: torch.me
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def second_derivative(images: Tensor, kernel: Tensor, against: Tensor, stride: int, size: int) -> list[Tensor]:
+def second_derivative(
+    images: Tensor, kernel: Tensor, against: Tensor, stride: int, size: int
+) -> list[Tensor]:
     """Of a convolution's gradient in its images and its kernel, in both; and the first in the biases."""
     with torch.enable_grad():
         leaves = [value.detach().requires_grad_() for value in (images, kernel, kernel.new_ones(len(kernel)))]

@@ -30,7 +30,7 @@ def images(height: int, width: int, channels_last: bool, seed: int, few: bool) -
 def test_operators_are_torch_s(height: int, width: int, channels_last: bool, seed: int, few: bool) -> None:
     x = images(height, width, channels_last, seed, few)
     pooled, indices = F.max_pool2d(x, 2, return_indices=True)
-    mine, argmax = torch.ops.firststep.argmax_pool_2x2(x, channels_last)
+    mine, argmax = torch.ops.firststep.max_pool_2x2(x, channels_last)
     assert torch.equal(mine, pooled)
     values = torch.randn_like(pooled)
     expected = torch.ops.aten.max_pool2d_with_indices_backward(
@@ -90,6 +90,6 @@ def test_the_module_can_be_loaded_again() -> None:
     """Notebooks do that after an edit; operators can be defined once in a process."""
     importlib.reload(pooling)
     x = torch.arange(16.0).view(1, 1, 4, 4)
-    pooled, argmax = torch.ops.firststep.argmax_pool_2x2(x, False)
+    pooled, argmax = torch.ops.firststep.max_pool_2x2(x, False)
     assert pooled.flatten().tolist() == [5, 7, 13, 15]
     assert torch.equal(torch.ops.firststep.gather_2x2(x, argmax, False), pooled)

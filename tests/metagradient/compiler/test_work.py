@@ -1,8 +1,7 @@
-"""How much the compiled graphs do: counts that depend on no machine, so that a slower graph does not go unseen.
+"""How much the compiled graphs do: counts that depend on no machine, so that slower graphs do not go unseen.
 
 Convolutions, in floating-point operations and in units of the network's own forward pass, and the memory that
-a step saves; both exactly. Of the compiler, how many kernels it makes of the small network and the bytes they
-move: see test_compiled.py.
+a step saves.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def test_a_step_and_its_pull_back_are_nine_forward_passes_of_convolution(
     assert total(pull_back) == 6 * sum(forward) - 4 * forward[0]
 
 
-def test_no_image_is_slid_over_another_and_pooling_is_fused(graphs: tuple[FunctionalModule, Graphs]) -> None:
+def test_no_image_is_slid_over_another(graphs: tuple[FunctionalModule, Graphs]) -> None:
     model, (step, pull_back, _) = graphs
     kernels = {tuple(value.shape[2:]) for value in model.params().values() if value.dim() == 4}
     for node in (*step.graph.nodes, *pull_back.graph.nodes):
@@ -85,6 +84,6 @@ def test_no_image_is_slid_over_another_and_pooling_is_fused(graphs: tuple[Functi
 def test_all_five_steps_of_the_usual_size_are_saved_within_the_memory(
     graphs: tuple[FunctionalModule, Graphs],
 ) -> None:
-    """Conv4-64 at 84 px, 25 images: what is saved grows with their number, but for a few numbers a channel."""
+    """Conv4-64, 84 px, 25 images: what is saved grows with their number, but for a few numbers a channel."""
     _, (_, _, saved) = graphs
     assert MOST_SAVED * 5 * saved <= DEFAULT_MEMORY

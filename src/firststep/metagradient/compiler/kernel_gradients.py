@@ -4,10 +4,10 @@ In a second derivative torch slides one batch of images over another as if it we
 gradient in the kernel of an ordinary convolution, for which there is a fast routine; of a convolution with a
 stride, the same with that stride as a dilation, of which the superfluous rows and columns are cut off.
 
-That routine is itself at half the speed of other convolutions, or less, where the image has very few channels
-or the kernel many. There the gradient is one matrix product: of the patches that the kernel sees, [pixels,
-kernel entries of one output channel], and the cotangent, [pixels, output channels]. Elsewhere the patches,
-nine times the images, would take more memory and time than they save. (benchmarks/convolutions.py)
+That routine is itself slow where the image has very few channels or the kernel many. There the gradient is
+one matrix product: of the patches that the kernel sees, [pixels, kernel entries of one output channel], and
+the cotangent, [pixels, output channels]. Elsewhere the patches, nine times the images, would take more memory
+and time than they save. (benchmarks/convolutions.py)
 
 All compute the same sums.
 """
@@ -114,7 +114,7 @@ def _of_second_derivative(graph: Graph, node: Node) -> None:
 
 
 def _last_form(node: Node) -> tuple[bool, Node]:
-    """After the transpose back, if there is one, and after a stride's superfluous rows and columns are cut."""
+    """After the transpose back, if any, and after a stride's superfluous rows and columns are cut off."""
     turned = False
     while len(node.users) == 1:
         user = next(iter(node.users))
@@ -135,9 +135,9 @@ def _exchanged(node: object) -> Node | None:
 
 
 def _as_product(graph: Graph, node: Node) -> None:
-    cotangent, images, kernel, biases, stride, padding, dilation, transposed, _, groups, wanted = tuple[
-        Any, ...
-    ](node.args)
+    cotangent, images, kernel, _, stride, padding, dilation, transposed, _, groups, wanted = tuple[Any, ...](
+        node.args
+    )
     if not wanted[1] or transposed or groups != 1 or list(dilation) != [1, 1]:
         return
     out, channels, *size = kernel.meta["val"].shape

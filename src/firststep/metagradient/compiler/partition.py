@@ -3,13 +3,14 @@
 The forward part is everything that the step's results need. The backward part needs some of what it computes
 again. Products, convolutions, reductions and pooling are saved for backward; pointwise operations are done
 once more from what is saved, because a compiler fuses them into their reader, where they cost less than
-memory traffic. Of a pooling the argmax is saved, a byte for each result: the results are entries of its images,
-which are computed from what is saved. About two tensors per convolution are saved.
+memory traffic. Of a pooling the argmax is saved, a byte for each result: the results are entries of its
+images, which are computed from what is saved. About two tensors per convolution are saved.
 """
 
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 import firststep.metagradient.compiler.pooling  # noqa: F401  (defines the operators)
 from firststep.metagradient.compiler.torch_internals import OpOverload
 
-_POOL, _GATHER = torch.ops.firststep.argmax_pool_2x2.default, torch.ops.firststep.gather_2x2.default
+_POOL, _GATHER = torch.ops.firststep.max_pool_2x2.default, torch.ops.firststep.gather_2x2.default
 
 # Views, constants, and the transpose of pooling.
 _NO_WORK = {
@@ -45,10 +46,40 @@ def partition(graph: GraphModule, forward_inputs: int, forward_outputs: int) -> 
     in_forward = _needed(ahead, set(), {})
     pooled = _pooled(graph.graph, in_forward)
     saved = _saved_for_backward(behind, in_forward, set(inputs), pooled)
-    return Partition(
+    parts = Partition(
         forward=_extract(graph, inputs[:forward_inputs], ahead + saved, {}),
         backward=_extract(graph, inputs + saved, behind, pooled),
     )
+    types = {argmax: values.meta["val"].dtype for values, argmax in pooled.items()}
+    for number, node in enumerate(saved):
+        if node in types:
+            _save_as_bytes(parts, len(ahead) + number, len(inputs) + number, types[node])
+    for part in parts:
+        part.recompile()
+    return parts
+
+
+def _save_as_bytes(parts: Partition, result: int, argument: int, dtype: torch.dtype) -> None:
+    """A result of the forward part that is an argument of the backward part: numbers from 0 to 3.
+
+    Only while saved: of bytes the compiler would do pooling's way back without vector instructions.
+    """
+    (output,) = (node for node in parts.forward.graph.nodes if node.op == "output")
+    values = list(output.args[0])
+    with parts.forward.graph.inserting_before(output):
+        values[result] = _converted(parts.forward.graph, values[result], torch.uint8)
+    output.args = (values,)
+    placeholders = [node for node in parts.backward.graph.nodes if node.op == "placeholder"]
+    saved = placeholders[argument]
+    with parts.backward.graph.inserting_after(placeholders[-1]):
+        converted = _converted(parts.backward.graph, saved, dtype)
+    saved.replace_all_uses_with(converted, delete_user_cb=partial(operator.is_not, converted))
+
+
+def _converted(graph: Graph, node: Node, dtype: torch.dtype) -> Node:
+    new = graph.call_function(torch.ops.aten._to_copy.default, (node,), {"dtype": dtype})
+    new.meta = dict(node.meta)
+    return new
 
 
 def _pooled(graph: Graph, in_forward: set[Node]) -> dict[Node, Node]:

@@ -2,9 +2,8 @@
 
 The compiler cannot fuse torch's own operators: their inputs are written to memory and their results read
 again, filled up with zeros in the backward pass. The compiler's own form of the backward pass searches every
-window and uses no vector instructions. Here pooling also gives the argmax of its four entries, as a byte,
-because it is saved for backward with every step; it is compared as a number of the images' own type, for
-comparisons of one type are single vector instructions.
+window and uses no vector instructions. Here pooling also gives the argmax of its four entries, as a number of
+the images' own type: comparisons of one type are single vector instructions.
 
 The names stay in a traced graph until the compiler takes it, so that :mod:`partition` knows pooling as work
 worth saving.
@@ -32,29 +31,29 @@ _VIEWS = tuple(
 _MOVES = (*_VIEWS, aten.permute.default)
 
 
-def argmax_pool_2x2(images: Tensor, channels_last: bool) -> tuple[Tensor, Tensor]:
+def max_pool_2x2(images: Tensor, channels_last: bool) -> tuple[Tensor, Tensor]:
     """The largest of each four entries, and which it is: 0 to 3, the first of equals."""
     first, second, third, fourth = _quarters(_pixels(images, channels_last))
     upper, lower = torch.maximum(first, second), torch.maximum(third, fourth)
     in_upper = torch.where(second > first, images.new_ones(()), 0)
     in_lower = torch.where(fourth > third, images.new_full((), 3), 2)
     argmax = torch.where(lower > upper, in_lower, in_upper)
-    return _images(torch.maximum(upper, lower), channels_last), _images(argmax, channels_last).to(torch.uint8)
+    return _images(torch.maximum(upper, lower), channels_last), _images(argmax, channels_last)
 
 
 def gather_2x2(images: Tensor, argmax: Tensor, channels_last: bool) -> Tensor:
     """The entries of the images at the argmax of a pooling."""
     first, second, third, fourth = _quarters(_pixels(images, channels_last))
-    where = _pixels(argmax, channels_last).to(images.dtype)
+    where = _pixels(argmax, channels_last)
     upper, lower = torch.where(where == 0, first, second), torch.where(where == 2, third, fourth)
     return _images(torch.where(where < 2, upper, lower), channels_last)
 
 
 def unpool_2x2(values: Tensor, argmax: Tensor, height: int, width: int, channels_last: bool) -> Tensor:
     """The transpose of pooling: every value to its argmax, 0 elsewhere."""
-    where = _doubled(_pixels(argmax, channels_last)).to(values.dtype)
+    where = _doubled(_pixels(argmax, channels_last))
     rows, columns = (torch.arange(n, device=argmax.device) % 2 for n in where.shape[-3:-1])
-    here = where == (2 * rows[:, None, None] + columns[:, None]).to(values.dtype)
+    here = where == (2 * rows[:, None, None] + columns[:, None]).to(argmax.dtype)
     back = torch.where(here, _doubled(_pixels(values, channels_last)), 0.0)
     missing = (0, 0, 0, width - back.shape[-2], 0, height - back.shape[-3])  # of odd sides
     if any(missing):
@@ -91,7 +90,7 @@ def _operators() -> torch.library.Library:
     """
     library = torch.library.Library("firststep", "DEF")
     for signature, operator in (
-        ("argmax_pool_2x2(Tensor images, bool channels_last) -> (Tensor, Tensor)", argmax_pool_2x2),
+        ("max_pool_2x2(Tensor images, bool channels_last) -> (Tensor, Tensor)", max_pool_2x2),
         ("gather_2x2(Tensor images, Tensor argmax, bool channels_last) -> Tensor", gather_2x2),
         (
             "unpool_2x2(Tensor values, Tensor argmax, int height, int width, bool channels_last) -> Tensor",
@@ -120,7 +119,7 @@ def fuse_pooling(graph: Graph, *, moved: bool = False) -> None:
                 for user in users:
                     _unpool(graph, user, node) if _is_backward(user) else _gather(graph, user, node)
                 arguments = (node.args[0], _is_channels_last(node))
-                _replace(graph, node, torch.ops.firststep.argmax_pool_2x2.default, arguments)
+                _replace(graph, node, torch.ops.firststep.max_pool_2x2.default, arguments)
 
 
 def _is_two_by_two(arguments: tuple[object, ...]) -> bool:
