@@ -89,6 +89,17 @@ def where_the_time_goes() -> str:
     return text
 
 
+def convolutions_alone() -> str:
+    """Where the floor itself is soft."""
+    text = (
+        "\n## Each convolution alone\n\nOf the support set, freed memory kept, in GFLOPS; *product*: the "
+        "kernel gradient as a matrix product of patches (`metagradient/compiler/kernel_gradients.py`).\n"
+    )
+    for network in sorted({setting.network for setting in SETTINGS}):
+        text += "\n" + script("convolutions.py", network)
+    return text
+
+
 def others() -> str:
     gram = json.loads(script("deep_gram.py"))
     episodes = json.loads(script("evaluation_throughput.py"))
@@ -132,7 +143,7 @@ def main() -> None:
             if setting not in record:
                 record.add(setting, *one_setting(setting))
         if not options.only and not record.rest:
-            record.rest = where_the_time_goes() + others()
+            record.rest = where_the_time_goes() + convolutions_alone() + others()
     record.write()
 
 

@@ -15,11 +15,14 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-import firststep.metagradient.compiler.pooling  # noqa: F401  (defines the operators)
+import firststep.metagradient.compiler.kernel_gradients
+import firststep.metagradient.compiler.pooling  # noqa: F401  (they define operators)
 from firststep.metagradient.compiler.torch_internals import OpOverload, force_stride_order
 
 aten = torch.ops.aten
 _POOL, _UNPOOL = torch.ops.firststep.max_pool_2x2.default, torch.ops.firststep.unpool_2x2.default
+_GATHER = torch.ops.firststep.gather_2x2.default
+_KERNEL_GRADIENT = torch.ops.firststep.kernel_gradient.default
 _MUCH_SMALLER = 64  # times fewer entries than what is computed with them
 _VIEWS = {"view", "_unsafe_view", "reshape", "expand", "unsqueeze", "squeeze", "permute", "alias", "detach"}
 
@@ -46,8 +49,12 @@ def _worth_it(graph: GraphModule) -> dict[Node, tuple[int, ...]]:
     for node in graph.graph.nodes:
         if node.target is getitem and node.args[0].target is _POOL:
             found[node] = _strides(node, channels_last=node.args[0].args[1])
-        elif node.target is _UNPOOL and node.args[0].op == "call_function":
-            found[node.args[0]] = _strides(node.args[0], channels_last=node.args[-1])
+        elif node.target in (_UNPOOL, _GATHER):
+            if node.target is _UNPOOL and node.args[0].op == "call_function":
+                found[node.args[0]] = _strides(node.args[0], channels_last=node.args[-1])
+            argmax = _behind_views(node.args[1])
+            if argmax.target is aten._to_copy.default:  # it was saved as bytes: see partition
+                found[argmax] = _strides(argmax, channels_last=node.args[-1])
         elif _is_pointwise(node):
             for small in _much_smaller(node):
                 found.setdefault(small, _strides(small))
@@ -58,7 +65,8 @@ def _convolved(node: Node) -> list[Node]:
     """The images that a convolution, or its backward pass, works on."""
     if node.target is aten.convolution.default:
         return [node.args[0]]  # type: ignore[list-item]
-    return list(node.args[:2]) if node.target is aten.convolution_backward.default else []  # type: ignore[arg-type]
+    backward = node.target in (aten.convolution_backward.default, _KERNEL_GRADIENT)
+    return list(node.args[:2]) if backward else []  # type: ignore[arg-type]
 
 
 def _is_channels_last(node: Node) -> bool:
@@ -81,11 +89,16 @@ def _much_smaller(node: Node) -> list[Node]:
     """The inputs that are computed in the graph and of which each entry is used for many of the node."""
     found = []
     for source in node.all_input_nodes:
-        while isinstance(source.target, OpOverload) and (source.target.overloadpacket.__name__ in _VIEWS):
-            source = source.all_input_nodes[0]
+        source = _behind_views(source)
         if source.op == "call_function" and 1 < _size(source) <= _size(node) // _MUCH_SMALLER:
             found.append(source)
     return found
+
+
+def _behind_views(node: Node) -> Node:
+    while isinstance(node.target, OpOverload) and node.target.overloadpacket.__name__ in _VIEWS:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def _size(node: Node) -> int:

@@ -3,18 +3,23 @@
 The forward part is everything that the step's results need. The backward part needs some of what it computes
 again. Products, convolutions, reductions and pooling are saved for backward; pointwise operations are done
 once more from what is saved, because a compiler fuses them into their reader, where they cost less than
-memory traffic. About two tensors per convolution are saved.
+memory traffic. Of a pooling the argmax is saved, a byte for each result: the results are entries of its
+images, which are computed from what is saved. About two tensors per convolution are saved.
 """
 
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+import firststep.metagradient.compiler.pooling  # noqa: F401  (defines the operators)
 from firststep.metagradient.compiler.torch_internals import OpOverload
+
+_POOL, _GATHER = torch.ops.firststep.max_pool_2x2.default, torch.ops.firststep.gather_2x2.default
 
 # Views, constants, and the transpose of pooling.
 _NO_WORK = {
@@ -38,14 +43,62 @@ def partition(graph: GraphModule, forward_inputs: int, forward_outputs: int) -> 
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
     results = list(output.args[0])
     ahead, behind = results[:forward_outputs], results[forward_outputs:]
-    saved = _saved_for_backward(behind, _needed(ahead, stop=set()), set(inputs))
-    return Partition(
-        forward=_extract(graph, inputs[:forward_inputs], ahead + saved),
-        backward=_extract(graph, inputs + saved, behind),
+    in_forward = _needed(ahead, set(), {})
+    pooled = _pooled(graph.graph, in_forward)
+    saved = _saved_for_backward(behind, in_forward, set(inputs), pooled)
+    parts = Partition(
+        forward=_extract(graph, inputs[:forward_inputs], ahead + saved, {}),
+        backward=_extract(graph, inputs + saved, behind, pooled),
     )
+    types = {argmax: values.meta["val"].dtype for values, argmax in pooled.items()}
+    for number, node in enumerate(saved):
+        if node in types:
+            _save_as_bytes(parts, len(ahead) + number, len(inputs) + number, types[node])
+    for part in parts:
+        part.recompile()
+    return parts
 
 
-def _needed(results: list[object], stop: set[Node]) -> set[Node]:
+def _save_as_bytes(parts: Partition, result: int, argument: int, dtype: torch.dtype) -> None:
+    """A result of the forward part that is an argument of the backward part: numbers from 0 to 3.
+
+    Only while saved: of bytes the compiler would do pooling's way back without vector instructions.
+    """
+    (output,) = (node for node in parts.forward.graph.nodes if node.op == "output")
+    values = list(output.args[0])
+    with parts.forward.graph.inserting_before(output):
+        values[result] = _converted(parts.forward.graph, values[result], torch.uint8)
+    output.args = (values,)
+    placeholders = [node for node in parts.backward.graph.nodes if node.op == "placeholder"]
+    saved = placeholders[argument]
+    with parts.backward.graph.inserting_after(placeholders[-1]):
+        converted = _converted(parts.backward.graph, saved, dtype)
+    saved.replace_all_uses_with(converted, delete_user_cb=partial(operator.is_not, converted))
+
+
+def _converted(graph: Graph, node: Node, dtype: torch.dtype) -> Node:
+    new = graph.call_function(torch.ops.aten._to_copy.default, (node,), {"dtype": dtype})
+    new.meta = dict(node.meta)
+    return new
+
+
+def _pooled(graph: Graph, in_forward: set[Node]) -> dict[Node, Node]:
+    """The results of the forward part's poolings, and their argmax."""
+    found: dict[Node, Node] = {}
+    for pool in list(graph.nodes):
+        if pool.target is _POOL and pool in in_forward:
+            of_number = {user.args[1]: user for user in pool.users}
+            if 0 in of_number and 1 in of_number:
+                found[of_number[0]] = of_number[1]
+    return found
+
+
+def _sources(node: Node, pooled: dict[Node, Node]) -> list[Node]:
+    """What a node is computed from; a pooling's result from its images and the argmax."""
+    return [*node.args[0].all_input_nodes, pooled[node]] if node in pooled else node.all_input_nodes  # type: ignore[union-attr]
+
+
+def _needed(results: list[object], stop: set[Node], pooled: dict[Node, Node]) -> set[Node]:
     """The nodes that these results are computed from, up to those of ``stop``."""
     found: set[Node] = set()
     stack = [result for result in results if isinstance(result, Node)]
@@ -54,11 +107,13 @@ def _needed(results: list[object], stop: set[Node]) -> set[Node]:
         if node not in found:
             found.add(node)
             if node not in stop:
-                stack.extend(node.all_input_nodes)
+                stack.extend(_sources(node, pooled))
     return found
 
 
-def _saved_for_backward(results: list[object], in_forward: set[Node], inputs: set[Node]) -> list[Node]:
+def _saved_for_backward(
+    results: list[object], in_forward: set[Node], inputs: set[Node], pooled: dict[Node, Node]
+) -> list[Node]:
     saved: dict[Node, None] = {}
     seen: set[Node] = set()
     stack = [result for result in results if isinstance(result, Node)]
@@ -71,10 +126,10 @@ def _saved_for_backward(results: list[object], in_forward: set[Node], inputs: se
         known = (
             node.all_input_nodes[0] in in_forward if node.target is operator.getitem else node in in_forward
         )
-        if known and not _cheap(node):
+        if known and node not in pooled and not _cheap(node):
             saved[node] = None
         else:
-            stack.extend(node.all_input_nodes)
+            stack.extend(_sources(node, pooled))
     return list(saved)
 
 
@@ -87,16 +142,25 @@ def _cheap(node: Node) -> bool:
     return torch.Tag.pointwise in node.target.tags or name in _NO_WORK
 
 
-def _extract(graph: GraphModule, inputs: list[Node], results: list[object]) -> GraphModule:
+def _extract(
+    graph: GraphModule, inputs: list[Node], results: list[object], pooled: dict[Node, Node]
+) -> GraphModule:
     """The part of the graph between these nodes as a graph of its own, in the old order."""
     part = Graph()
     copies: dict[Node, Node] = {}
     for number, node in enumerate(inputs):
         copies[node] = part.placeholder(f"input_{number}")
         copies[node].meta = dict(node.meta)
-    needed = _needed(results, stop=set(inputs))
+    needed = _needed(results, set(inputs), pooled)
     for node in graph.graph.nodes:
         if node in needed and node not in copies:
-            copies[node] = part.node_copy(node, copies.__getitem__)
+            if node in pooled:
+                images, channels_last = node.args[0].args
+                copies[node] = part.call_function(
+                    _GATHER, (copies[images], copies[pooled[node]], channels_last)
+                )
+                copies[node].meta = dict(node.meta)
+            else:
+                copies[node] = part.node_copy(node, copies.__getitem__)
     part.output([copies[item] if isinstance(item, Node) else None for item in results])
     return GraphModule(graph, part)

@@ -1,0 +1,159 @@
+"""The gradients of convolutions in their kernels, by the routine that is fastest for their shape.
+
+In a second derivative torch slides one batch of images over another as if it were a (huge) kernel. It is the
+gradient in the kernel of an ordinary convolution, for which there is a fast routine; of a convolution with a
+stride, the same with that stride as a dilation, of which the superfluous rows and columns are cut off.
+
+That routine is itself slow where the image has very few channels or the kernel many. There the gradient is
+one matrix product: of the patches that the kernel sees, [pixels, kernel entries of one output channel], and
+the cotangent, [pixels, output channels]. Elsewhere the patches, nine times the images, would take more memory
+and time than they save. (benchmarks/convolutions.py)
+
+All compute the same sums.
+"""
+
+from __future__ import annotations
+
+from operator import getitem
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+
+aten = torch.ops.aten
+
+_FEW_ENTRIES = 32  # of a kernel's input side, where images have one channel or three
+_MANY_CHANNELS = 128  # of the output
+
+
+def kernel_gradient(
+    cotangent: Tensor, images: Tensor, size: list[int], stride: list[int], padding: list[int]
+) -> Tensor:
+    """Of conv(images, kernel), [out, in, *size], as a product of patches and cotangent."""
+    patches = _patches(images, size, stride, padding, cotangent.shape[2:])
+    images_in, pixels, entries = patches.shape
+    out, channels = cotangent.shape[1], images.shape[1]
+    values = cotangent.permute(0, 2, 3, 1).reshape(images_in, pixels, out)
+    if entries <= _FEW_ENTRIES:  # a long, thin product: image by image, on all cores
+        product = torch.bmm(patches.mT, values).sum(0)
+    elif entries < images_in * pixels:
+        product = patches.flatten(0, 1).mT @ values.flatten(0, 1)
+    else:  # a large kernel: in an order that is near to its own
+        product = values.flatten(0, 1).mT @ patches.flatten(0, 1)
+        return product.view(out, *size, channels).permute(0, 3, 1, 2)
+    return product.view(*size, channels, out).permute(3, 2, 0, 1)
+
+
+def _patches(
+    images: Tensor, size: list[int], stride: list[int], padding: list[int], out: torch.Size
+) -> Tensor:
+    """What the kernel sees at each pixel: [images, pixels, kernel height x width x channels]."""
+    rows, columns = padding
+    # As much below and to the right as the last pixel reaches: a stride may leave some images' edge unseen.
+    reach = [(n - 1) * step + k for n, step, k in zip(out, stride, size, strict=True)]
+    below, right = reach[0] - rows - images.shape[2], reach[1] - columns - images.shape[3]
+    pixels = images.permute(0, 2, 3, 1)
+    padded = torch.nn.functional.pad(pixels, (0, 0, columns, right, rows, below))
+    windows = padded.unfold(1, size[0], stride[0]).unfold(2, size[1], stride[1])  # [n, h, w, c, kh, kw]
+    return windows.permute(0, 1, 2, 4, 5, 3).reshape(len(images), out[0] * out[1], -1)
+
+
+def _operator() -> torch.library.Library:
+    """To a compiler it is what its body does; its name may not stay when that changes (caches)."""
+    library = torch.library.Library("firststep", "FRAGMENT")
+    library.define(
+        "kernel_gradient(Tensor cotangent, Tensor images, int[] size, int[] stride, int[] padding) -> Tensor"
+    )
+    library.impl("kernel_gradient", kernel_gradient, "CompositeImplicitAutograd")
+    return library
+
+
+# A module that is loaded again finds its operator there: it can be defined once in a process.
+_library = globals().get("_library") or _operator()
+
+
+def use_fast_kernel_gradients(graph: Graph) -> None:
+    """Change ``graph`` in place."""
+    for node in list(graph.nodes):
+        if node.target is aten.convolution.default:
+            _of_second_derivative(graph, node)
+    for node in list(graph.nodes):
+        if node.target is aten.convolution_backward.default:
+            _as_product(graph, node)
+
+
+def _of_second_derivative(graph: Graph, node: Node) -> None:
+    """conv(xᵀ, y'ᵀ) with images and channels exchanged: the transpose of the gradient in the kernel."""
+    image, cotangent, bias, stride, padding, dilation, transposed, _, groups = tuple[Any, ...](node.args)
+    images, against = _exchanged(image), _exchanged(cotangent)
+    if images is None or against is None or bias is not None or transposed or groups != 1 or stride != [1, 1]:
+        return
+    (turned, last), images_shape = _last_form(node), images.meta["val"].shape
+    shape = list(node.meta["val"].shape)  # [in, out, height, width]
+    for dim in (2, 3):
+        # It may be cut for another purpose: then the size does not go with that of the cotangent.
+        left = images_shape[dim] + 2 * padding[dim - 2] - last.meta["val"].shape[dim]
+        if left // dilation[dim - 2] + 1 != against.meta["val"].shape[dim]:
+            turned, last = False, node
+    shape[2:] = last.meta["val"].shape[2:]
+    with graph.inserting_before(node):
+        kernel = graph.call_function(aten.new_zeros.default, (images, [shape[1], shape[0], *shape[2:]]))
+        kernel.meta["val"] = node.meta["val"].new_empty([shape[1], shape[0], *shape[2:]])
+        gradients = graph.call_function(
+            aten.convolution_backward.default,
+            (against, images, kernel, None, dilation, padding, [1, 1], False, [0, 0], 1,
+             [False, True, False]),
+        )  # fmt: skip
+        result = graph.call_function(getitem, (gradients, 1))
+        result.meta["val"] = kernel.meta["val"]
+        if not turned:
+            result = graph.call_function(aten.transpose.int, (result, 0, 1))
+    result.meta = dict(last.meta)
+    last.replace_all_uses_with(result)
+
+
+def _last_form(node: Node) -> tuple[bool, Node]:
+    """After the transpose back, if any, and after a stride's superfluous rows and columns are cut off."""
+    turned = False
+    while len(node.users) == 1:
+        user = next(iter(node.users))
+        if not turned and _exchanged(user) is node:
+            turned = True
+        elif not (user.target is aten.slice.Tensor and user.args[1] in (2, 3) and user.args[2] == 0):
+            break
+        node = user
+    return turned, node
+
+
+def _exchanged(node: object) -> Node | None:
+    """What a node is the transpose of, in its first two dimensions."""
+    if isinstance(node, Node) and node.target is aten.transpose.int and set(node.args[1:]) == {0, 1}:
+        source = node.args[0]
+        return source if isinstance(source, Node) else None
+    return None
+
+
+def _as_product(graph: Graph, node: Node) -> None:
+    cotangent, images, kernel, _, stride, padding, dilation, transposed, _, groups, wanted = tuple[Any, ...](
+        node.args
+    )
+    if not wanted[1] or transposed or groups != 1 or list(dilation) != [1, 1]:
+        return
+    out, channels, *size = kernel.meta["val"].shape
+    if channels * size[0] * size[1] > _FEW_ENTRIES and out < _MANY_CHANNELS:
+        return
+    of_number = {user.args[1]: user for user in node.users}
+    with graph.inserting_before(node):
+        product = graph.call_function(
+            torch.ops.firststep.kernel_gradient.default,
+            (cotangent, images, list(size), list(stride), list(padding)),
+        )
+        product.meta = dict(of_number[1].meta)
+        of_number[1].replace_all_uses_with(product)
+        if 2 in of_number:
+            total = graph.call_function(aten.sum.dim_IntList, (cotangent, [0, 2, 3]))
+            total.meta = dict(of_number[2].meta)
+            of_number[2].replace_all_uses_with(total)
+    node.args = (*node.args[:-1], [wanted[0], False, False])
+    node.kwargs = {}

@@ -1,0 +1,111 @@
+"""Gradients in kernels: the product of patches is torch's own; second derivatives take the fast routine."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from firststep.metagradient.compiler.kernel_gradients import use_fast_kernel_gradients
+from firststep.metagradient.compiler.trace import trace_graph
+from networks import generator
+
+aten = torch.ops.aten
+PRODUCT = torch.ops.firststep.kernel_gradient.default
+
+
+def noise(*shape: int, seed: int) -> Tensor:
+    return torch.randn(shape, generator=generator(seed), dtype=torch.float64)
+
+
+# channels, output channels, kernel, stride, padding, height, width: of all three products, and strides that
+# leave a row or a column of the images unseen.
+SHAPES = [
+    (1, 4, 3, 1, 1, 2, 2),
+    (3, 5, 3, 1, 1, 9, 7),
+    (2, 4, 3, 2, 1, 6, 5),
+    (2, 4, 1, 2, 0, 6, 7),
+    (3, 4, 7, 2, 3, 11, 8),
+    (40, 3, 3, 1, 0, 9, 8),
+    (40, 3, 3, 2, 1, 6, 6),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+def test_the_product_is_torch_s_gradient(shape: tuple[int, ...], order: torch.memory_format) -> None:
+    channels, out, size, stride, padding, height, width = shape
+    images = noise(4, channels, height, width, seed=0).to(memory_format=order)
+    kernel = noise(out, channels, size, size, seed=1)
+    cotangent = torch.randn_like(F.conv2d(images, kernel, None, stride, padding))
+    pairs = ([stride] * 2, [padding] * 2)
+    found = PRODUCT(cotangent, images, [size, size], *pairs)
+    expected = aten.convolution_backward(
+        cotangent, images, kernel, None, *pairs, [1, 1], False, [0, 0], 1, [False, True, False]
+    )[1]
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def second_derivative(
+    images: Tensor, kernel: Tensor, against: Tensor, stride: int, size: int
+) -> list[Tensor]:
+    """Of a convolution's gradient in its images and its kernel, in both; and the first in the biases."""
+    with torch.enable_grad():
+        leaves = [value.detach().requires_grad_() for value in (images, kernel, kernel.new_ones(len(kernel)))]
+        result = F.conv2d(*leaves, stride, size // 2).sin().sum()
+        first = torch.autograd.grad(result, leaves, create_graph=True)
+        second = torch.autograd.grad((first[0] * against).sum() + first[1].sin().sum(), leaves[:2])
+    return [*second, first[2]]
+
+
+@pytest.mark.parametrize(
+    ("channels", "out", "product"), [(1, 4, True), (8, 128, True), (8, 8, False)], ids=["one", "many", "few"]
+)
+@pytest.mark.parametrize(
+    ("size", "stride", "side"), [(3, 1, 5), (3, 2, 5), (3, 2, 6), (1, 2, 6), (1, 2, 7), (1, 1, 4)]
+)
+def test_second_derivatives_convolve_with_kernels_only(
+    channels: int, out: int, product: bool, size: int, stride: int, side: int
+) -> None:
+    if size == 1 and channels == 8:
+        product = product or channels * size * size <= 32
+    images, kernel = noise(3, channels, side, side + 1, seed=0), noise(out, channels, size, size, seed=1)
+    arguments = (images, kernel, noise(*images.shape, seed=2))
+
+    def function(*arguments: Tensor) -> list[Tensor]:
+        return second_derivative(*arguments, stride=stride, size=size)
+
+    expected = function(*arguments)
+    graph, _ = trace_graph(function, arguments)
+    use_fast_kernel_gradients(graph.graph)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    for got, wanted in zip(graph(*arguments), expected, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-11, atol=1e-11)
+    for node in graph.graph.nodes:
+        if node.target is aten.convolution.default:
+            assert node.args[1].meta["val"].shape[2:] == kernel.shape[2:]
+            assert node.args[5] == [1, 1]
+        if node.target is aten.convolution_backward.default:
+            assert node.args[-1][1] is not product
+            assert node.args[2].meta["val"].shape[2:] == kernel.shape[2:]
+        if node.target is PRODUCT:
+            assert node.args[2] == [size, size]
+    assert product == any(node.target is PRODUCT for node in graph.graph.nodes)
+
+
+def test_a_result_that_is_cut_for_another_purpose_is_whole_before() -> None:
+    """The first rows of a kernel gradient are wanted: not a smaller kernel's gradient."""
+
+    def rows(images: Tensor, cotangent: Tensor) -> Tensor:
+        return F.conv2d(images.transpose(0, 1), cotangent.transpose(0, 1), padding=1)[:, :, :1]
+
+    arguments = (noise(3, 2, 5, 5, seed=0), noise(3, 4, 5, 5, seed=1))
+    graph, _ = trace_graph(rows, arguments)
+    use_fast_kernel_gradients(graph.graph)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    torch.testing.assert_close(graph(*arguments)[0], rows(*arguments), rtol=1e-12, atol=1e-12)
+    names = {node.target for node in graph.graph.nodes}
+    assert aten.convolution.default not in names

@@ -1,0 +1,38 @@
+"""Of pooling, the argmax is saved as bytes and the results are not saved at all."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from firststep.metagradient.compiler.partition import partition
+from firststep.metagradient.compiler.rewrite import use_fast_kernels
+from firststep.metagradient.compiler.trace import trace_graph
+from networks import generator
+
+
+def forward_and_backward(images: Tensor, kernel: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
+    with torch.enable_grad():
+        kernel = kernel.detach().requires_grad_()
+        result = F.relu(F.max_pool2d(F.conv2d(images, kernel).sin(), 2)).exp()
+        (gradient,) = torch.autograd.grad(result, kernel, cotangent)
+    return result.detach(), gradient
+
+
+def test_pooling_is_saved_as_bytes() -> None:
+    images = torch.randn(3, 8, 9, 7, generator=generator(0), dtype=torch.float64)
+    kernel = torch.randn(5, 8, 3, 3, generator=generator(1), dtype=torch.float64)
+    cotangent = torch.randn(3, 5, 3, 2, generator=generator(2), dtype=torch.float64)
+    graph, _ = trace_graph(forward_and_backward, (images, kernel, cotangent))
+    use_fast_kernels(graph)
+    # The cotangent is an argument of the backward part only.
+    parts = partition(graph, 2, 1)
+    result, *saved = parts.forward(images, kernel)
+    assert sorted((value.dtype, tuple(value.shape)) for value in saved if value.dtype is torch.uint8) == [
+        (torch.uint8, (3, 5, 3, 2))
+    ]
+    assert [tuple(value.shape) for value in saved if value.dtype is not torch.uint8] == [(3, 5, 7, 5)]
+    (gradient,) = parts.backward(images, kernel, cotangent, *saved)
+    for got, wanted in zip((result, gradient), forward_and_backward(images, kernel, cotangent), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)

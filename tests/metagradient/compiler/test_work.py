@@ -1,0 +1,89 @@
+"""How much the compiled graphs do: counts that depend on no machine, so that slower graphs do not go unseen.
+
+Convolutions, in floating-point operations and in units of the network's own forward pass, and the memory that
+a step saves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch.fx import GraphModule, Node
+
+from firststep import build_backbone, maml
+from firststep.functional import FunctionalModule
+from firststep.metagradient.compiler import compiled
+from firststep.metagradient.stepwise import DEFAULT_MEMORY, MOST_SAVED
+from networks import generator
+
+aten = torch.ops.aten
+PRODUCT = torch.ops.firststep.kernel_gradient.default
+
+
+class Graphs(NamedTuple):
+    step: GraphModule
+    pull_back: GraphModule
+    saved_bytes: int
+
+
+@pytest.fixture(scope="module", params=["conv4", "resnet10"])
+def graphs(request: pytest.FixtureRequest) -> tuple[FunctionalModule, Graphs]:
+    """Of 5 images of 84 px, as they go to the compiler."""
+    model = FunctionalModule(build_backbone(request.param, image_size=84, channels=3))
+    images = torch.randn(5, 3, 84, 84, generator=generator(0))
+    found: list[GraphModule] = []
+    steps = compiled.CompiledSteps(model, maml(0.1), None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "compile_graph", lambda graph, _: found.append(graph) or graph)
+        saved = steps.saved_bytes(model.params(), {}, images, torch.arange(5))
+    step, pull_back = found
+    return model, Graphs(step, pull_back, saved)
+
+
+def operations(node: Node) -> int:
+    """Multiplications and additions of a convolution or of gradients of one; 0 of any other node."""
+    if node.target is aten.convolution.default:
+        transposed = node.args[6]
+        pixels = (node.args[0] if transposed else node).meta["val"]
+        return 2 * pixels.numel() * math.prod(node.args[1].meta["val"].shape[1:])
+    if node.target is aten.convolution_backward.default:
+        one = 2 * node.args[0].meta["val"].numel() * math.prod(node.args[2].meta["val"].shape[1:])
+        return one * sum(node.args[-1][:2])
+    if node.target is PRODUCT:
+        channels = node.args[1].meta["val"].shape[1]
+        return 2 * node.args[0].meta["val"].numel() * channels * math.prod(node.args[2])
+    return 0
+
+
+def total(graph: GraphModule) -> int:
+    return sum(map(operations, graph.graph.nodes))
+
+
+def test_a_step_and_its_pull_back_are_nine_forward_passes_of_convolution(
+    graphs: tuple[FunctionalModule, Graphs],
+) -> None:
+    """Of the first layer four: its images are constants."""
+    _, (step, pull_back, _) = graphs
+    forward = [operations(node) for node in step.graph.nodes if node.target is aten.convolution.default]
+    assert total(step) == 3 * sum(forward) - forward[0]
+    assert total(pull_back) == 6 * sum(forward) - 4 * forward[0]
+
+
+def test_no_image_is_slid_over_another(graphs: tuple[FunctionalModule, Graphs]) -> None:
+    model, (step, pull_back, _) = graphs
+    kernels = {tuple(value.shape[2:]) for value in model.params().values() if value.dim() == 4}
+    for node in (*step.graph.nodes, *pull_back.graph.nodes):
+        if node.target is aten.convolution.default:
+            assert tuple(node.args[1].meta["val"].shape[2:]) in kernels
+
+
+@pytest.mark.parametrize("graphs", ["conv4"], indirect=True)
+def test_all_five_steps_of_the_usual_size_are_saved_within_the_memory(
+    graphs: tuple[FunctionalModule, Graphs],
+) -> None:
+    """Conv4-64, 84 px, 25 images: what is saved grows with their number, but for a few numbers a channel."""
+    _, (_, _, saved) = graphs
+    assert MOST_SAVED * 5 * saved <= DEFAULT_MEMORY
