@@ -45,6 +45,7 @@ def test_the_product_is_torch_s_gradient(shape: tuple[int, ...], order: torch.me
         cotangent, images, kernel, None, *pairs, [1, 1], False, [0, 0], 1, [False, True, False]
     )[1]
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    assert found.stride() == kernel.stride()  # or steps after the first would be compiled once more
 
 
 def second_derivative(

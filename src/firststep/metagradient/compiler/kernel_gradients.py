@@ -35,14 +35,17 @@ def kernel_gradient(
     images_in, pixels, entries = patches.shape
     out, channels = cotangent.shape[1], images.shape[1]
     values = cotangent.permute(0, 2, 3, 1).reshape(images_in, pixels, out)
-    if entries <= _FEW_ENTRIES:  # a long, thin product: image by image, on all cores
-        product = torch.bmm(patches.mT, values).sum(0)
-    elif entries < images_in * pixels:
-        product = patches.flatten(0, 1).mT @ values.flatten(0, 1)
-    else:  # a large kernel: in an order that is near to its own
+    if entries >= images_in * pixels:  # a large kernel: in an order that is near to its own
         product = values.flatten(0, 1).mT @ patches.flatten(0, 1)
-        return product.view(out, *size, channels).permute(0, 3, 1, 2)
-    return product.view(*size, channels, out).permute(3, 2, 0, 1)
+        gradient = product.view(out, *size, channels).permute(0, 3, 1, 2)
+    else:
+        if entries <= _FEW_ENTRIES:  # a long, thin product: image by image, on all cores
+            product = torch.bmm(patches.mT, values).sum(0)
+        else:
+            product = patches.flatten(0, 1).mT @ values.flatten(0, 1)
+        gradient = product.view(*size, channels, out).permute(3, 2, 0, 1)
+    # In the kernel's own order: a step's new parameters shall be those that the next step was compiled for.
+    return gradient.clone(memory_format=torch.contiguous_format)
 
 
 def _patches(
