@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -127,6 +127,8 @@ def measure_task(
         >>> len(measure_task(trained.meta, glyph_task, steps=[0, 1, 5])["accuracy"])
         3
     """
+    if any(later <= earlier for earlier, later in pairwise(steps)):
+        raise FirststepError(f"`steps` must ascend, each number once: {list(steps)}")
     form = footprint(meta.functional, meta.initial_params(task.support_y), task.support_x)
     return _measure(meta, _arranged(task, form), steps, subset, metrics, check_finite)
 
@@ -229,7 +231,8 @@ def measure_tasks_and(
 
     rows: dict[str, list[list[float]]] = {name: [] for name in names}
     others: list[Also] = []
-    results = _of_each(compute, meta, tasks)
+    # Gram matrices of deeper parameters take memory of their own: one task at a time.
+    results = _of_each(compute, meta, tasks, alone=subset != "cls")
     for number in count():
         try:
             found, other = next(results)
@@ -255,16 +258,20 @@ def measure_tasks_and(
 
 
 def _of_each(
-    compute: Callable[[MetaLearner, Task], Result], meta: MetaLearner, tasks: Iterable[Task]
+    compute: Callable[[MetaLearner, Task], Result],
+    meta: MetaLearner,
+    tasks: Iterable[Task],
+    *,
+    alone: bool,
 ) -> Iterator[Result]:
-    """``compute`` of a learner and each task, in their order; on a CPU, tasks side by side."""
+    """``compute`` of a learner and each task, in their order; side by side on a CPU, unless ``alone``."""
     remaining = iter(tasks)
     first = next(remaining, None)
     if first is None:
         return
     form = footprint(meta.functional, meta.initial_params(first.support_y), first.support_x)
     sharing = Sharing(1, 1)  # as where random numbers come from one generator, in the tasks' order
-    if meta.device.type == "cpu" and meta.functional.randomness == "error":
+    if not alone and meta.device.type == "cpu" and meta.functional.randomness == "error":
         larger = len(first.query_y) / len(first.support_y)
         sharing = share_threads(int(form.bytes * (1 + larger)), MEMORY)
     learners = Replicas(meta, meta, sharing)

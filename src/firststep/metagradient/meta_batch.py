@@ -20,7 +20,8 @@ Result = TypeVar("Result")
 Gradient = tuple[Params, Params, TaskReport]
 """Of a task: by the network's initial parameters, by the rule's, and the report."""
 
-# Tasks side by side take at most this memory together, each that of so many passes of its support set.
+# Tasks side by side take about this memory together, each that of so many passes of its support set and two
+# of its query set; an explicit `memory` allows each of them more.
 TOGETHER = 2**30
 FORWARDS = 12
 
@@ -84,7 +85,8 @@ class MetaBatch:
         if key not in self._bytes:
             start = self._model.initial_params(params, task.support_y, task.query_y)
             self._bytes[key] = footprint(self._model, start, task.support_x).bytes
-        return share_threads(FORWARDS * self._bytes[key], TOGETHER)
+        queries = 2 * len(task.query_y) / len(task.support_y)
+        return share_threads(int((FORWARDS + queries) * self._bytes[key]), TOGETHER)
 
 
 def over_streams(compute: Callable[[Task], Result], tasks: Iterable[Task], streams: int) -> Iterator[Result]:

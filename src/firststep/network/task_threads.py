@@ -77,21 +77,28 @@ def in_order(compute: Callable[[Item], Result], items: Iterable[Item], sharing: 
         with torch.set_grad_enabled(graded):
             return compute(item)
 
-    pool = ThreadPoolExecutor(sharing.workers, initializer=torch.set_num_threads, initargs=(sharing.threads,))
+    pool = ThreadPoolExecutor(sharing.workers, initializer=_start, initargs=(sharing.threads,))
     waiting: deque[Future[Result]] = deque()
     try:
         # Its settings are the whole process's: made once around all workers, none of them changes anything.
         with twice_differentiable(replace=False):
-            for item in items:
-                waiting.append(pool.submit(contextvars.copy_context().run, run, item))
-                if len(waiting) > sharing.workers:
+            try:
+                for item in items:
+                    waiting.append(pool.submit(contextvars.copy_context().run, run, item))
+                    if len(waiting) > sharing.workers:
+                        yield waiting.popleft().result()
+                while waiting:
                     yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-            pool.shutdown()
+            finally:  # no worker outlives these settings
+                pool.shutdown(cancel_futures=True)
     finally:
-        pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)  # what threads that start later take
+
+
+def _start(threads: int) -> None:
+    """In a new worker. Torch gives a thread the process's number when it first computes: ask, then set."""
+    torch.get_num_threads()
+    torch.set_num_threads(threads)
 
 
 class Replicas:

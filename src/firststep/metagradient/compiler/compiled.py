@@ -8,6 +8,7 @@ disk, so that a later process with the same shapes starts warm.
 from __future__ import annotations
 
 import copy
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ from firststep.rules import Rule
 from firststep.task import Inputs, map_inputs, to_channels_last
 
 Built = TypeVar("Built")
+# Tracing and compiling change settings of the whole process: one thread at a time.
+_BUILDING = threading.RLock()
 
 
 class _Pair(NamedTuple):
@@ -162,15 +165,18 @@ class CompiledSteps:
 
     def _built(self, known: dict[Any, Built], key: Any, build: Callable[[], Built]) -> Built | None:
         """What was built for inputs of these shapes, or is built now; None if that is not possible."""
-        while self._shared.works and key not in known:
-            try:
-                known[key] = build()
-            except Exception as error:
-                if missing_derivative(error) is not None:  # it fails without a compiler too
-                    raise
-                if not self._shared.channels_last:
-                    self._give_up(error)
-                self._shared.channels_last = False
+        if key in known:
+            return known[key]
+        with _BUILDING:
+            while self._shared.works and key not in known:
+                try:
+                    known[key] = build()
+                except Exception as error:
+                    if missing_derivative(error) is not None:  # it fails without a compiler too
+                        raise
+                    if not self._shared.channels_last:
+                        self._give_up(error)
+                    self._shared.channels_last = False
         return known.get(key)
 
     def _compile_pair(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> _Pair:

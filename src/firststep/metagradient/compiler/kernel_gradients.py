@@ -147,6 +147,8 @@ def _as_product(graph: Graph, node: Node) -> None:
     if channels * size[0] * size[1] > _FEW_ENTRIES and out < _MANY_CHANNELS:
         return
     of_number = {user.args[1]: user for user in node.users}
+    if 1 not in of_number:
+        return
     with graph.inserting_before(node):
         product = graph.call_function(
             torch.ops.firststep.kernel_gradient.default,

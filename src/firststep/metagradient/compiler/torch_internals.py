@@ -104,19 +104,29 @@ def _without_gil() -> Iterator[None]:
     The compiler's own call of a kernel holds the interpreter's lock, as torch's operators do not: two threads
     with a task each would wait for one another.
     """
-    from torch._inductor.codecache import CppPythonBindingsCodeCache as Bindings
+    from torch._inductor import codecache
 
-    call, text = Bindings.call_entry_function, Bindings.suffix_template
-    if call == "kernel({}); Py_RETURN_NONE;":  # else another version of torch, which may not need it
-        Bindings.call_entry_function = (
-            "auto arguments = std::make_tuple({}); Py_BEGIN_ALLOW_THREADS std::apply(kernel, arguments); "
-            "Py_END_ALLOW_THREADS Py_RETURN_NONE;"
-        )
-        Bindings.suffix_template = "#include <tuple>\n" + text
+    bindings: Any = getattr(codecache, "CppPythonBindingsCodeCache", None)
+    call = getattr(bindings, "call_entry_function", None)
+    text = getattr(bindings, "suffix_template", None)
+    if call != _CALL or not isinstance(text, str):  # another version of torch, which may not need it
+        yield
+        return
+    bindings.call_entry_function, bindings.suffix_template = _CALL_WITHOUT_LOCK, "#include <tuple>\n" + text
     try:
         yield
     finally:
-        Bindings.call_entry_function, Bindings.suffix_template = call, text
+        bindings.call_entry_function, bindings.suffix_template = call, text
+
+
+_CALL = "kernel({}); Py_RETURN_NONE;"
+# A kernel may throw (an index out of bounds): the lock is taken back on every way out, before it is reported.
+_CALL_WITHOUT_LOCK = (
+    "struct Release {{ PyThreadState* state = PyEval_SaveThread(); "
+    "~Release() {{ PyEval_RestoreThread(state); }} }}; "
+    "auto arguments = std::make_tuple({}); {{ Release release; std::apply(kernel, arguments); }} "
+    "Py_RETURN_NONE;"
+)
 
 
 class _quiet(warnings.catch_warnings):
