@@ -37,8 +37,8 @@ class Case:
     encoding: str = "utf-8"
     before: Callable[[], None] | None = None
     statuses: tuple[int, ...] = (0, 2)
-    seconds: float = 20.0
-    """time limit; a case takes a fraction of a second"""
+    seconds: float = 60.0
+    """time limit; a case takes a fraction of a second, many times as long where the cores are shared"""
 
 
 @dataclass(frozen=True)
