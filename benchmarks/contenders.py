@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from firststep import (
@@ -17,6 +17,7 @@ from firststep import (
     log_eigenvalue_variance,
     maml,
 )
+from firststep.backbones import BatchStatisticsNorm
 from firststep.functional import FunctionalModule, MetaGradient
 
 RATE = 0.01
@@ -29,6 +30,7 @@ NETWORKS: dict[str, tuple[str, dict[str, int], int, int]] = {
     "Conv4-64, 32 px": ("conv4", {"filters": 64}, 32, 3),
     "Conv4-32, 28 px": ("conv4", {"filters": 32}, 28, 1),
     "ResNet10, 84 px": ("resnet10", {}, 84, 3),
+    "ResNet18, 84 px": ("resnet18", {}, 84, 3),
 }
 
 
@@ -74,9 +76,21 @@ def firststep(
     return mean
 
 
-def plain(network: str, steps: int, subset: str | None = None) -> Compute:
+def use_torch_norm(module: nn.Module) -> None:
+    """Torch's own batch norm in place of ours, whose derivatives are written by hand; the same parameters."""
+    for parent in list(module.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, BatchStatisticsNorm):
+                norm = nn.BatchNorm2d(len(child.weight), child.eps, track_running_stats=False)
+                norm.weight, norm.bias = child.weight, child.bias
+                setattr(parent, name, norm)
+
+
+def plain(network: str, steps: int, subset: str | None = None, *, torch_norm: bool = False) -> Compute:
     """One autograd graph, as one would write it first; conditioning by a loop over the samples."""
     model, task = model_and_task(network)
+    if torch_norm:
+        use_torch_norm(model.module)
     module, start = model.module, model.params()
     psi = model.subset(subset) if subset else ()
 
@@ -169,6 +183,7 @@ CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
     "higher": with_higher,
     "torchopt": with_torchopt,
     "plain autograd": plain,
+    "plain autograd, torch's batch norm": lambda network, steps: plain(network, steps, torch_norm=True),
     "plain autograd, loop + cls": lambda network, steps: plain(network, steps, "cls"),
     "plain autograd, loop + emb": lambda network, steps: plain(network, steps, "emb"),
     "plain autograd, loop + all": lambda network, steps: plain(network, steps, "all"),

@@ -1,26 +1,32 @@
-"""The floor: the time of the convolutions alone, at the speed that the machine gives such a convolution.
+"""The floor: the time of the convolutions alone.
 
-One inner step and its exact way back are nine forward passes' worth of convolution: the step 3 (forward, and
-backward in the images and the kernels), the second derivative 6. The query set adds 3 of its own.
+One inner step and its exact way back are nine forward passes' worth of convolution, three of each form: the
+step has one forward, one gradient in the images and one in the kernels, the second derivative two of each.
+The first layer, whose images need no gradient, has two forward and two of the kernels. The query set adds one
+of each.
+
+Two floors: as if every convolution were as fast as the network's largest one forward (what the machine can
+do), and with every convolution at the best that its own form and shape reach by themselves (what the
+convolution routines of this machine can do; nothing but other routines gets below that).
 """
 
 from __future__ import annotations
 
-import time
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from contenders import model_and_task
+from convolution_forms import best_seconds, forms
+from firststep.allocator import keep_freed_memory
 
 STEP, QUERY = 9, 3
+Convolution = tuple[nn.Conv2d, tuple[int, ...], int]
 
 
-def convolutions(network: str, images: Tensor) -> list[tuple[nn.Conv2d, tuple[int, ...], int]]:
+def convolutions(network: str, images: Tensor) -> list[Convolution]:
     """Each convolution of the network with the shape it is given and its floating-point operations."""
     model, _ = model_and_task(network)
-    found: list[tuple[nn.Conv2d, tuple[int, ...], int]] = []
+    found: list[Convolution] = []
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         assert isinstance(layer, nn.Conv2d)
@@ -35,27 +41,37 @@ def convolutions(network: str, images: Tensor) -> list[tuple[nn.Conv2d, tuple[in
     return found
 
 
-def peak(network: str, images: Tensor, seconds: float = 1.0) -> float:
+def peak(found: list[Convolution]) -> float:
     """Operations a second of the network's largest convolution, run alone again and again, at its best."""
-    layer, shape, operations = max(convolutions(network, images), key=lambda one: one[2])
-    x = torch.randn(shape).contiguous(memory_format=torch.channels_last)
-    weight = layer.weight.detach().contiguous(memory_format=torch.channels_last)
-    best, start = float("inf"), time.perf_counter()
-    with torch.no_grad():
-        while time.perf_counter() - start < seconds:
-            before = time.perf_counter()
-            F.conv2d(x, weight, None, layer.stride, layer.padding)
-            best = min(best, time.perf_counter() - before)
-    return operations / best
+    layer, shape, operations = max(found, key=lambda one: one[2])
+    return operations / best_seconds(forms(layer, shape).forward, repeats=30)
 
 
-def floor(network: str, steps: int) -> tuple[float, float]:
-    """Seconds of the floor, and the operations a second that it rests on."""
+def own_seconds(found: list[Convolution], times: int) -> float:
+    """All convolutions, each form so many times; the first layer by the rule above."""
+    total = 0.0
+    for number, (layer, shape, _) in enumerate(found):
+        each = forms(layer, shape)
+        forward = best_seconds(each.forward)
+        kernels = min(best_seconds(each.kernel_gradient), best_seconds(each.kernel_gradient_product))
+        images = min(best_seconds(each.image_gradient), best_seconds(each.image_gradient_transposed))
+        if number:
+            total += times * (forward + kernels + images)
+        else:
+            total += (times + 1) // 2 * (forward + kernels)  # 2 of 3 in a step, 1 of 1 in the query
+    return total
+
+
+@torch.no_grad()
+def floor(network: str, steps: int) -> tuple[float, float, float]:
+    """Seconds of the floor, the operations a second that it rests on, and seconds at their own speeds."""
+    keep_freed_memory()
     _, task = model_and_task(network)
-    support = sum(operations for *_, operations in convolutions(network, task.support_x))
-    query = sum(operations for *_, operations in convolutions(network, task.query_x))
-    speed = peak(network, task.support_x)
-    return (STEP * steps * support + QUERY * query) / speed, speed
+    support, query = convolutions(network, task.support_x), convolutions(network, task.query_x)
+    speed = peak(support)
+    of_all = (sum(operations for *_, operations in found) for found in (support, query))
+    seconds = sum(times * ops for times, ops in zip((STEP * steps, QUERY), of_all, strict=True)) / speed
+    return seconds, speed, steps * own_seconds(support, 3) + own_seconds(query, 1)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,9 @@ parameters. *First call* includes compiling where there is any: cold the first t
 file, from the compiler's cache after that. *Peak* is the process's largest resident memory, Python, PyTorch
 and what the compiler does in the process included; *after the first call* is without that.
 *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
-the query set) at the speed that the network's largest convolution reaches by itself
-(`benchmarks/roofline.py`).
+the query set) at the speed that the network's largest convolution reaches by itself; *at each
+convolution's own speed*: every one at the best that it reaches by itself, below which only other convolution
+routines would get (`benchmarks/roofline.py`).
 *Freed memory kept*: the C library was told to, and large pages were asked for, as `firststep train` does
 (`allocator.py`).
 Rows with a plus sign add the conditioning loss on that parameter subset; *eager* is without compiler.
@@ -66,13 +67,12 @@ def script(name: str, *arguments: str) -> str:
 
 
 def one_setting(setting: Setting) -> tuple[str, Measured]:
-    floor, speed = json.loads(script("roofline.py", setting.network, str(setting.steps)))
-    print(
-        f"{setting.network}, K = {setting.steps}: floor {floor:.3g} s at {speed / 1e9:.0f} GFLOPS", flush=True
-    )
+    floor, speed, own = json.loads(script("roofline.py", setting.network, str(setting.steps)))
+    name = f"{setting.network}, K = {setting.steps}"
+    print(f"{name}: floor {floor:.3g} s at {speed / 1e9:.0f} GFLOPS, {own:.3g} s at their own", flush=True)
     entries, agree = meta_gradient.measure(setting)
-    section = meta_gradient.table(setting, entries, agree, floor)
-    return section, meta_gradient.summary(setting, entries, floor)
+    section = meta_gradient.table(setting, entries, agree, floor, own)
+    return section, meta_gradient.summary(setting, entries, floor, own)
 
 
 def where_the_time_goes() -> str:
