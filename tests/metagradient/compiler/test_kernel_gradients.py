@@ -96,6 +96,28 @@ def test_second_derivatives_convolve_with_kernels_only(
     assert product == any(node.target is PRODUCT for node in graph.graph.nodes)
 
 
+@pytest.mark.parametrize(
+    ("images", "device", "product"),
+    [(16, "cpu", True), (1024, "cpu", False), (16, "meta", False)],
+    ids=["small", "more than the bound", "another device"],
+)
+def test_large_patches_are_not_made(images: int, device: str, product: bool) -> None:
+    """1,024 images of 16 px and 8 channels have patches of 151 MB in float64."""
+    values = (images, 8, 16, 16), (128, 8, 3, 3), (images, 128, 16, 16)
+    arguments = tuple(torch.empty(shape, dtype=torch.float64, device=device) for shape in values)
+
+    def gradient(images: Tensor, kernel: Tensor, cotangent: Tensor) -> Tensor:
+        ones = [1, 1]
+        wanted = [False, True, False]
+        return aten.convolution_backward(
+            cotangent, images, kernel, None, ones, ones, ones, False, [0, 0], 1, wanted
+        )[1]
+
+    graph, _ = trace_graph(gradient, arguments)
+    use_fast_kernel_gradients(graph.graph)
+    assert product == any(node.target is PRODUCT for node in graph.graph.nodes)
+
+
 def test_a_result_that_is_cut_for_another_purpose_is_whole_before() -> None:
     """The first rows of a kernel gradient are wanted: not a smaller kernel's gradient."""
 

@@ -7,13 +7,15 @@ stride, the same with that stride as a dilation, of which the superfluous rows a
 That routine is itself slow where the image has very few channels or the kernel many. There the gradient is
 one matrix product: of the patches that the kernel sees, [pixels, kernel entries of one output channel], and
 the cotangent, [pixels, output channels]. Elsewhere the patches, nine times the images, would take more memory
-and time than they save. (benchmarks/convolutions.py)
+and time than they save; large ones are never made. Measured on CPUs (benchmarks/convolutions.py):
+other devices keep their own routine.
 
 All compute the same sums.
 """
 
 from __future__ import annotations
 
+import math
 from operator import getitem
 from typing import Any
 
@@ -25,6 +27,7 @@ aten = torch.ops.aten
 
 _FEW_ENTRIES = 32  # of a kernel's input side, where images have one channel or three
 _MANY_CHANNELS = 128  # of the output
+LARGEST_PATCHES = 2**26  # bytes
 
 
 def kernel_gradient(
@@ -145,6 +148,10 @@ def _as_product(graph: Graph, node: Node) -> None:
         return
     out, channels, *size = kernel.meta["val"].shape
     if channels * size[0] * size[1] > _FEW_ENTRIES and out < _MANY_CHANNELS:
+        return
+    value = cotangent.meta["val"]
+    patches = math.prod((len(value), *value.shape[2:], channels, *size)) * value.element_size()
+    if value.device.type != "cpu" or patches > LARGEST_PATCHES:
         return
     of_number = {user.args[1]: user for user in node.users}
     if 1 not in of_number:
