@@ -7,8 +7,12 @@ stride, the same with that stride as a dilation, of which the superfluous rows a
 That routine is itself slow where the image has very few channels or the kernel many. There the gradient is
 one matrix product: of the patches that the kernel sees, [pixels, kernel entries of one output channel], and
 the cotangent, [pixels, output channels]. Elsewhere the patches, nine times the images, would take more memory
-and time than they save; large ones are never made. Measured on CPUs (benchmarks/convolutions.py):
-other devices keep their own routine.
+and time than they save; large ones are never made.
+
+Of large images with some channels it is one product for each entry of the kernel, without patches: padded
+images as one long row of pixels, shifted by the entry, against the cotangent in the same layout.
+
+Measured on CPUs (benchmarks/convolutions.py): other devices keep their own routine.
 
 All compute the same sums.
 """
@@ -28,12 +32,15 @@ aten = torch.ops.aten
 _FEW_ENTRIES = 32  # of a kernel's input side, where images have one channel or three
 _MANY_CHANNELS = 128  # of the output
 LARGEST_PATCHES = 2**26  # bytes
+_SHIFTED_CHANNELS, _SHIFTED_PIXELS = 64, 400  # from which on products by shifts are faster
 
 
 def kernel_gradient(
     cotangent: Tensor, images: Tensor, size: list[int], stride: list[int], padding: list[int]
 ) -> Tensor:
-    """Of conv(images, kernel), [out, in, *size], as a product of patches and cotangent."""
+    """Of conv(images, kernel), [out, in, *size], as a product of patches and cotangent, or by shifts."""
+    if _has_shifts(cotangent, images.shape[1], stride):
+        return _by_shifts(cotangent, images, size, padding)
     patches = _patches(images, size, stride, padding, cotangent.shape[2:])
     images_in, pixels, entries = patches.shape
     out, channels = cotangent.shape[1], images.shape[1]
@@ -48,6 +55,33 @@ def kernel_gradient(
             product = patches.flatten(0, 1).mT @ values.flatten(0, 1)
         gradient = product.view(*size, channels, out).permute(3, 2, 0, 1)
     # In the kernel's own order: a step's new parameters shall be those that the next step was compiled for.
+    return gradient.clone(memory_format=torch.contiguous_format)
+
+
+def _has_shifts(cotangent: Tensor, channels: int, stride: list[int]) -> bool:
+    enough = min(cotangent.shape[1], channels) >= _SHIFTED_CHANNELS
+    return enough and math.prod(cotangent.shape[2:]) >= _SHIFTED_PIXELS and list(stride) == [1, 1]
+
+
+def _by_shifts(cotangent: Tensor, images: Tensor, size: list[int], padding: list[int]) -> Tensor:
+    """Entry (i, j) of the kernel meets pixel p + i · width + j of the padded images at pixel p of the result.
+
+    The result's rows get as many zeros on the right as those of the images are longer: so both are
+    matrices [pixels, channels], of which a shift is a part, not a copy.
+    """
+    (rows, columns), (out, height) = padding, cotangent.shape[1:3]
+    pixels = images.permute(0, 2, 3, 1)
+    # One row more below, because the last shifts reach beyond the images.
+    padded = torch.nn.functional.pad(pixels, (0, 0, columns, columns, rows, rows + 1))
+    width = padded.shape[2]
+    long = padded.reshape(len(images), -1, images.shape[1])
+    values = torch.nn.functional.pad(cotangent.permute(0, 2, 3, 1), (0, 0, 0, width - cotangent.shape[3]))
+    against = values.reshape(len(images), height * width, out).mT
+    products = []
+    for shift in (i * width + j for i in range(size[0]) for j in range(size[1])):
+        # Image by image, on all cores.
+        products.append(torch.bmm(against, long[:, shift : shift + height * width]).sum(0))
+    gradient = torch.stack(products).view(*size, out, images.shape[1]).permute(2, 3, 0, 1)
     return gradient.clone(memory_format=torch.contiguous_format)
 
 
@@ -147,11 +181,11 @@ def _as_product(graph: Graph, node: Node) -> None:
     if not wanted[1] or transposed or groups != 1 or list(dilation) != [1, 1]:
         return
     out, channels, *size = kernel.meta["val"].shape
-    if channels * size[0] * size[1] > _FEW_ENTRIES and out < _MANY_CHANNELS:
-        return
     value = cotangent.meta["val"]
     patches = math.prod((len(value), *value.shape[2:], channels, *size)) * value.element_size()
-    if value.device.type != "cpu" or patches > LARGEST_PATCHES:
+    few_or_many = channels * size[0] * size[1] <= _FEW_ENTRIES or out >= _MANY_CHANNELS
+    faster = (few_or_many and patches <= LARGEST_PATCHES) or _has_shifts(value, channels, stride)
+    if value.device.type != "cpu" or not faster:
         return
     of_number = {user.args[1]: user for user in node.users}
     if 1 not in of_number:
