@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # One thread a test process: the processes share the cores, and threads would only fight over them. One process more
 # than cores, because many tests wait for processes of their own.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else "auto")')
-PYTEST  := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+PYTEST  := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 OLDEST := .venv-oldest
 
@@ -29,7 +29,8 @@ setup: $(READY)  ## create the virtual environment in .venv
 demo: $(READY)  ## meta-train with and without conditioning on glyphs, ending in a table and a figure
 	@$(BIN)/firststep demo
 
-test: lint types pytest  ## lint, type-check and run all tests
+test: lint  ## lint, type-check and run all tests
+	@$(MAKE) --no-print-directory -j2 types pytest
 
 test-fast: lint types  ## the same without the tests marked slow
 	@$(PYTEST) -m 'not slow'

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -21,6 +24,34 @@ settings.load_profile("firststep")
 # A shell starts background jobs with Ctrl-C ignored, and their children inherit that; tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """One folder of compiled code for all processes of this run, empty at its start.
+
+    What one test has compiled the others find there; what another version of the code has compiled nobody.
+    """
+    if COMPILED not in os.environ:  # the workers of pytest-xdist inherit it
+        os.environ[COMPILED] = tempfile.mkdtemp(prefix="firststep-tests-compiled-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ[COMPILED], ignore_errors=True))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Slow tests first, a share for each worker, so that none is left alone with one in the end."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    rest = [item for item in items if not item.get_closest_marker("slow")]
+    length = -(-len(rest) // workers)
+    # Workers begin with neighbouring parts of the list, and take over from one another later.
+    items[:] = [
+        item
+        for worker in range(workers)
+        for item in (*slow[worker::workers], *rest[worker * length : (worker + 1) * length])
+    ]
 
 
 @pytest.fixture

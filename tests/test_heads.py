@@ -19,7 +19,7 @@ import firststep as fs
 from firststep.functional import FunctionalModule, adapt
 from firststep.methods import METHODS, build_method
 from formulas import FORMULAS
-from networks import generator, small_conv, small_task
+from networks import generator, shallow_conv, shallow_task
 from reference import SupportLoss, dense_gram, log_variance, naive_residuals, total_error
 
 RATE, STEPS = 0.2, 2
@@ -33,7 +33,7 @@ def make(head: str, method: str = "maml", **options: Any) -> fs.MetaLearner:
     chosen = build_method(method, RATE, steps=STEPS)
     options = {"conditioning": fs.Conditioning(weight=0.5), "steps": STEPS, **options}
     meta = fs.MetaLearner(
-        chosen.prepare(small_conv(), None), chosen.rule, head=head, generator=generator(11), **options
+        chosen.prepare(shallow_conv(), None), chosen.rule, head=head, generator=generator(11), **options
     )
     source = generator(12)
     with torch.no_grad():  # away from the special values that rules start at
@@ -109,20 +109,21 @@ def reference(meta: fs.MetaLearner, task: fs.Task, method: str, steps: int = STE
 @pytest.mark.parametrize("method", MOVING)
 def test_the_meta_gradient_is_that_of_plain_autograd(method: str, head: str) -> None:
     meta = make(head, method)
-    task = small_task()
+    task = shallow_task()
     meta([task]).backward()
     expected = reference(meta, task, method)
     assert total_error(gradients(meta), expected) < 1e-7
     # Stored is the one row, or nothing that is learned.
     learned = {name for name, p in meta.named_parameters() if p.requires_grad}
     assert (set(ROWS) <= learned) == (head == "shared")
-    assert meta.network.get_parameter("classifier.weight").shape == (1, 4)
+    assert meta.network.get_parameter("classifier.weight").shape == (1, 16)
 
 
 @pytest.mark.parametrize("options", [{"engine": "unrolled"}, {"memory": 0}, {"compile": True}])
 @pytest.mark.parametrize("head", ONE_ROW)
 def test_every_engine_gives_it(head: str, options: dict[str, Any]) -> None:
-    tasks = [small_task(seed=5), small_task(ways=4, seed=6)]  # of different numbers of classes
+    # Of different numbers of classes, which are compiled one by one
+    tasks = [shallow_task(seed=5), shallow_task(ways=4, seed=6)]
     expected, found = make(head), make(head, **options)
     expected(tasks).backward()
     found(tasks).backward()
@@ -135,8 +136,8 @@ def test_every_engine_gives_it(head: str, options: dict[str, Any]) -> None:
 def test_subsets_that_have_the_classifier(subset: str) -> None:
     meta = make("shared", conditioning=fs.Conditioning(subset=subset))
     other = make("shared", conditioning=fs.Conditioning(subset=subset), engine="unrolled")
-    meta([small_task()]).backward()
-    other([small_task()]).backward()
+    meta([shallow_task()]).backward()
+    other([shallow_task()]).backward()
     assert total_error(gradients(meta), gradients(other)) < 1e-9
 
 
@@ -157,7 +158,7 @@ def test_what_has_no_gradient_at_the_start_is_refused(head: str) -> None:
 @given(seed=st.integers(0, 10_000), ways=st.integers(2, 6), scale=st.floats(0.01, 3), steps=st.integers(0, 3))
 def test_softmax_does_not_see_the_shared_vector(seed: int, ways: int, scale: float, steps: int) -> None:
     """Any shared vector gives the predictions of the zero head, and its own meta-gradient is 0."""
-    task = small_task(ways=ways, seed=seed)
+    task = shallow_task(ways=ways, seed=seed)
     shared, zero = make("shared"), make("zero")
     with torch.no_grad():
         for name in ("classifier.weight", "classifier.bias"):
@@ -179,7 +180,7 @@ def test_softmax_does_not_see_the_shared_vector(seed: int, ways: int, scale: flo
 @pytest.mark.parametrize("method", ["maml", "meta-sgd", "meta-curvature", "maml++", "anil"])
 @pytest.mark.parametrize("ways", [2, 3, 7])
 def test_any_number_of_classes(method: str, ways: int) -> None:
-    meta, task = make("shared", method), small_task(ways=ways, seed=3)
+    meta, task = make("shared", method), shallow_task(ways=ways, seed=3)
     classifier = meta.adapt(*task[:2], steps=3)
     assert classifier(task.query_x).shape[1] == ways
     assert classifier.get_submodule("classifier").out_features == ways
@@ -194,7 +195,7 @@ def test_any_number_of_classes(method: str, ways: int) -> None:
 
 def test_exchanging_classes_exchanges_the_answers() -> None:
     """No class is favoured: renaming them renames the predictions."""
-    meta, task = make("shared", "meta-curvature"), small_task(ways=4)
+    meta, task = make("shared", "meta-curvature"), shallow_task(ways=4)
     order = torch.tensor([2, 0, 3, 1])
     plain = meta.adapt(task.support_x, task.support_y)(task.query_x)
     renamed = meta.adapt(task.support_x, order[task.support_y])(task.query_x)
@@ -204,7 +205,7 @@ def test_exchanging_classes_exchanges_the_answers() -> None:
 def test_rows_of_a_classifier_per_class() -> None:
     """Fewer classes take the first rows, and the rule's parameters for them; more are refused."""
     for method in ("maml", "meta-sgd", "meta-curvature"):
-        meta, task = make("per-class", method), small_task(ways=2)
+        meta, task = make("per-class", method), shallow_task(ways=2)
         fewer = meta.for_classes(2)
         assert fewer is not meta
         assert meta.num_classes == 3
@@ -224,7 +225,7 @@ def test_rows_of_a_classifier_per_class() -> None:
 
 @pytest.mark.parametrize("head", ONE_ROW)
 def test_one_class_is_no_task(head: str) -> None:
-    task = small_task(ways=2)
+    task = shallow_task(ways=2)
     with pytest.raises(ValueError, match="a task needs at least 2 classes"):
         make(head).adapt(task.support_x, torch.zeros_like(task.support_y))
 
@@ -236,13 +237,13 @@ def test_state_dict_copy_and_pickle(head: str, tmp_path: Path) -> None:
         for p in meta.parameters():
             if p.requires_grad:
                 p.add_(0.01)
-    loss = meta([small_task()]).item()
+    loss = meta([shallow_task()]).item()
     torch.save(meta.state_dict(), tmp_path / "meta.pt")
     fresh = make(head, "meta-sgd")
     fresh.load_state_dict(torch.load(tmp_path / "meta.pt", weights_only=True))
     for other in (fresh, copy.deepcopy(meta), pickle.loads(pickle.dumps(meta))):
-        assert other([small_task()]).item() == loss
-        other([small_task()]).backward()
+        assert other([shallow_task()]).item() == loss
+        other([shallow_task()]).backward()
         torch.optim.Adam(other.parameters(), 0.1).step()
     if head == "zero":
         assert not fresh.network.get_parameter("classifier.weight").any()
@@ -250,7 +251,7 @@ def test_state_dict_copy_and_pickle(head: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("head", ONE_ROW)
 def test_gradients_of_single_tasks_add_up(head: str) -> None:
-    tasks = [small_task(seed=5), small_task(seed=6)]
+    tasks = [shallow_task(seed=5), shallow_task(seed=6)]
     meta = make(head)
     meta(tasks).backward()
     each = meta.task_gradients(tasks)
@@ -260,8 +261,8 @@ def test_gradients_of_single_tasks_add_up(head: str) -> None:
 
 
 def test_the_functional_layer_repeats_the_row() -> None:
-    model = FunctionalModule(small_conv(), head="shared")
-    task = small_task(ways=4)
+    model = FunctionalModule(shallow_conv(), head="shared")
+    task = shallow_task(ways=4)
     trajectory = adapt(model, fs.maml(RATE), *task[:2], steps=1)
     assert trajectory.params[0]["classifier.weight"].shape[0] == 4
     rows = trajectory.params[0]["classifier.weight"]

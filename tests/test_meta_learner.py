@@ -17,18 +17,18 @@ import firststep as fs
 from firststep import functional
 from firststep.methods import METHODS, build_method
 from formulas import FORMULAS
-from networks import OwnNetwork, generator, small_conv, small_task
+from networks import OwnNetwork, generator, shallow_conv, shallow_task
 from reference import total_error, unrolled_meta_gradient
 
 RATE, STEPS = 0.2, 2
-TASKS = [small_task(seed=5), small_task(seed=6)]
+TASKS = [shallow_task(seed=5), shallow_task(seed=6)]
 
 
 def make(method: str = "maml", **options: Any) -> fs.MetaLearner:
     chosen = build_method(method, RATE, steps=STEPS)
     options = {"conditioning": fs.Conditioning(weight=0.5), **options}
     return fs.MetaLearner(
-        chosen.prepare(small_conv(), None), chosen.rule, steps=STEPS, generator=generator(11), **options
+        chosen.prepare(shallow_conv(), None), chosen.rule, steps=STEPS, generator=generator(11), **options
     )
 
 
@@ -62,7 +62,7 @@ def test_backward_gives_the_gradient_of_an_unrolled_graph(method: str) -> None:
 
 def test_the_network_that_was_passed_is_trained_and_adapted() -> None:
     """No copy: an optimiser step on the meta-learner changes the user's network, and adapt starts there."""
-    network = small_conv()
+    network = shallow_conv()
     meta = fs.MetaLearner(network, fs.maml(RATE), steps=STEPS)
     assert {id(p) for p in meta.parameters()} == {id(p) for p in network.parameters()}
     before = copy.deepcopy(network.state_dict())
@@ -185,7 +185,7 @@ def test_train_and_eval_reach_the_network_and_buffers_stay() -> None:
 
 
 def test_frozen_parameters_stay_fixed() -> None:
-    network = small_conv()
+    network = shallow_conv()
     network.get_parameter("blocks.0.conv.weight").requires_grad_(False)
     meta = fs.MetaLearner(network, fs.maml(RATE), steps=STEPS, conditioning=fs.Conditioning())
     meta(TASKS).backward()
@@ -281,8 +281,8 @@ def test_scaled_steps_share_the_parameters() -> None:
     [
         (lambda: make(reduction="max"), "reduction must be"),
         (lambda: fs.MetaLearner(nn.Conv2d(1, 1, 1)), "nn.Linear"),
-        (lambda: fs.MetaLearner(small_conv(), steps=0), "steps must be at least 1"),
-        (lambda: fs.MetaLearner(small_conv(), classifier="nowhere"), "nowhere"),
+        (lambda: fs.MetaLearner(shallow_conv(), steps=0), "steps must be at least 1"),
+        (lambda: fs.MetaLearner(shallow_conv(), classifier="nowhere"), "nowhere"),
         (lambda: make()([]), "must not be empty"),
         (lambda: make()([TASKS[0][:3]]), "support_x, support_y, query_x, query_y"),
         (lambda: make()(TASKS, query_weights=[1.0]), "query_weights"),

@@ -159,7 +159,7 @@ def test_a_disk_that_fills_up_leaves_what_was_there(run: Run, here: Path) -> Non
 
     arguments = ["adapt", str(run.folder), "--support", "support", "--steps", "1", "--out", "out"]
     with firststep(*arguments, preexec_fn=limit) as process:
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=240)[1]
     assert process.returncode == 2
     *progress, line = said.splitlines()
     assert line.startswith("firststep: cannot write out/adapted.safetensors: File too large; what was there")
@@ -226,20 +226,20 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     os.close(read)
     with firststep("data", "list", stdout=write) as process:
         os.close(write)
-        assert process.communicate(timeout=60)[1] == ""
+        assert process.communicate(timeout=240)[1] == ""
     assert process.returncode == 0
 
 
 def test_output_that_cannot_be_written_is_an_error() -> None:
     with open("/dev/full", "w") as full, firststep("data", "list", stdout=full) as process:
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=240)[1]
     assert said == "firststep: cannot write the output: No space left on device\n"
     assert process.returncode == 2
 
 
 def test_closed_streams_are_no_error() -> None:
     with firststep("data", "list", stdout=None, preexec_fn=lambda: os.closerange(0, 2)) as process:
-        assert process.communicate(timeout=60)[1] == ""
+        assert process.communicate(timeout=240)[1] == ""
     assert process.returncode == 0
 
 
@@ -247,12 +247,12 @@ def test_closed_streams_are_no_error() -> None:
 def test_any_locale_and_any_name(locale: dict[str, str], run: Run, here: Path) -> None:
     """Tables have signs that ASCII lacks, and names of files may be no text at all."""
     with firststep("evaluate", str(run.folder), *FEW, "--out", "x", env={**os.environ, **locale}) as process:
-        output, said = process.communicate(timeout=60)
+        output, said = process.communicate(timeout=240)
     assert process.returncode == 0, said
     assert "accuracy" in output
     name = os.fsdecode(b"caf\xe9")
     with firststep("evaluate", name, env={**os.environ, **locale}) as process:
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=240)[1]
     assert process.returncode == 2
     assert said == f"firststep: {name} is not a folder; give the folder of a run, or builtin:glyphs\n"
 
@@ -271,7 +271,7 @@ def test_ctrl_c_while_it_starts_is_one_line(seconds: float) -> None:
             time.sleep(0.01)
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
-        output, said = process.communicate(timeout=60)
+        output, said = process.communicate(timeout=240)
     assert process.returncode == 130
     lines = [line for line in said.splitlines() if not line.endswith("...")]
     assert lines == ["firststep: interrupted; the same command starts again"]

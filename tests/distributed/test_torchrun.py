@@ -24,7 +24,8 @@ from runs import TINY_FLAGS, tiny_run
 PROGRAM = Path(__file__).parents[1] / "helpers" / "torchrun_commands.py"
 Captured = pytest.CaptureFixture[str]
 
-PLAIN = ["--conditioning", "none", "--meta-batch", "4", "--steps", "1"]
+PLAIN = ["--conditioning", "none", "--meta-batch", "4", "--steps", "1", "--updates", "6"]
+PLAIN += ["--validate-every", "3"]
 LEARNERS = {
     "maml": PLAIN,
     "meta-sgd": [*PLAIN, "--method", "meta-sgd"],
@@ -41,7 +42,7 @@ def same_run(first: Path, second: Path) -> None:
 
 
 def commands(where: Path) -> list[list[str]]:
-    """Twenty meta-updates of every model, and a test of the last."""
+    """Meta-updates of every model, of the last as many as the kills need, and a test of it."""
     trainings = [["train", *TWENTY, *flags, "--out", str(where / name)] for name, flags in LEARNERS.items()]
     test = ["evaluate", str(where / "conditioned"), "--steps", "0", "2", "--auto", "--episodes", "5"]
     return [*trainings, test]
@@ -100,14 +101,13 @@ def test_a_signal_stops_all_ranks_at_one_update_and_one_process_goes_on(alone: P
 
 
 def test_what_cannot_be_trained_ends_all_ranks_with_one_line(tmp_path: Path) -> None:
-    start = time.monotonic()
-    process = torchrun(3, "-m", "firststep", "train", *TINY_FLAGS, "--out", str(tmp_path / "run"))
+    flags = [*TINY_FLAGS, "--meta-batch", "1"]
+    process = torchrun(2, "-m", "firststep", "train", *flags, "--out", str(tmp_path / "run"))
     _, errors = ended(process)
     assert process.returncode != 0
-    assert errors.count("3 processes share 2 tasks a meta-batch") == 1
+    assert errors.count("2 processes share 1 tasks a meta-batch") == 1
     assert "exitcode  : 2" in errors
     assert not (tmp_path / "run").exists()
-    assert time.monotonic() - start < 60
 
 
 def test_a_run_that_is_there_goes_on_only_when_it_is_the_same(

@@ -26,7 +26,7 @@ FLAGS = [
     "--use-fake-device-for-media-stream",
     "--use-fake-ui-for-media-stream",
 ]
-PATIENCE = 60_000
+PATIENCE = 180_000
 """Milliseconds that anything may take before it counts as broken: the cores may be shared."""
 OUTSIDE = re.compile(r"^(?!http://127\.0\.0\.1:|data:|blob:)")
 Point = tuple[float, float]

@@ -20,7 +20,7 @@ def torchrun(processes: int, *program: str, options: Sequence[str] = ()) -> subp
     )
 
 
-def ended(process: subprocess.Popen[str], timeout: float = 240) -> tuple[str, str]:
+def ended(process: subprocess.Popen[str], timeout: float = 400) -> tuple[str, str]:
     """Standard output and error, once it has ended."""
     try:
         return process.communicate(timeout=timeout)

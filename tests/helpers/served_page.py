@@ -84,7 +84,7 @@ class ServedPage:
 
     def raw(self, request: bytes) -> bytes:
         """The first line of the answer to bytes that no client library would send."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=240) as connection:
             connection.sendall(request)
             with connection.makefile("rb") as answer:
                 return answer.readline()

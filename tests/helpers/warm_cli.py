@@ -60,7 +60,7 @@ class WarmCommands:
             assert self._server.stdout is not None
             self._server.stdin.close()
             self._server.stdout.close()
-            self._server.wait(60)
+            self._server.wait(240)
 
     def _started(self) -> subprocess.Popen[bytes]:
         """At the first command: many test processes never run one."""

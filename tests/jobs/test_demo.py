@@ -18,6 +18,15 @@ from firststep.training.checkpoint import saved_update
 from firststep.utils import available_cores
 from living import all_gone, workers_of
 
+# The demo with a network and images that train in moments; its processes are the real ones.
+SMALL_DEMO = """
+from dataclasses import replace
+from firststep.training import RECIPES, recipe
+
+config = replace(recipe("demo"), filters=4, image_size=16, shots=2, queries=3, steps=2)
+RECIPES["demo"] = lambda: config
+"""
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.slow
@@ -25,8 +34,11 @@ from living import all_gone, workers_of
 def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path: Path) -> None:
     """SIGKILL to the demo alone; SIGINT as a terminal sends it, to all processes of the group."""
     out = tmp_path / "demo"
+    (tmp_path / "small_demo.py").write_text(SMALL_DEMO)
+    command = [sys.executable, "-m", "firststep", "--import", "small_demo", "demo"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "firststep", "demo", "--updates", "100000", "--out", str(out)],
+        [*command, "--updates", "100000", "--out", str(out)],
+        cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -43,7 +55,7 @@ def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path:
     else:
         os.killpg(process.pid, death)
     errors = process.communicate()[1]
-    assert all_gone(workers, 60)
+    assert all_gone(workers, 240)
     assert "Traceback" not in errors
     if death == signal.SIGINT:
         assert process.returncode == 130
@@ -55,7 +67,9 @@ def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path:
 
 def test_only_a_demo_of_the_same_settings_that_was_cut_goes_on(tmp_path: Path) -> None:
     """That it does is tried by the campaign of kills."""
-    config = replace(recipe("demo"), updates=1, validation_episodes=2, threads=1)
+    config = replace(
+        recipe("demo"), filters=4, image_size=16, shots=2, updates=1, validation_episodes=2, threads=1
+    )
     assert not is_cut_demo(tmp_path / "absent", config)
     assert is_cut_demo(tmp_path, config)  # it had not begun
     train(replace(config, conditioning="none"), tmp_path / "maml")

@@ -83,7 +83,7 @@ def test_ctrl_c_saves_every_run_and_says_how_to_resume(tmp_path: Path) -> None:
     while training < min(2, available_cores()):
         training += "training" in process.stderr.readline()
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 130
     assert "stopped with 0 of 2 runs finished; the others are saved: the same command resumes them" in errors
     assert "Traceback" not in errors

@@ -14,11 +14,11 @@ from firststep.functional import FunctionalModule, meta_gradient
 from firststep.metagradient import ENGINES
 from firststep.metagradient.eager import EagerSteps
 from formulas import FORMULAS
-from networks import OwnNetwork, perturbed_rule_params, small_conv, small_resnet, small_task
+from networks import OwnNetwork, perturbed_rule_params, shallow_conv, shallow_task, small_resnet
 from reference import Params, total_error, unrolled_meta_gradient
 
 SUBSETS = ["cls", "emb", "ebn", "cls+emb", "cls+ebn", "emb+ebn", "cls+emb+ebn", "all"]
-TASK = small_task()
+TASK = shallow_task()
 RATE = 0.2
 
 
@@ -28,7 +28,7 @@ def log_kappa(gram: torch.Tensor) -> torch.Tensor:
 
 
 def prepared(
-    name: str, network: Callable[[], nn.Module] = small_conv
+    name: str, network: Callable[[], nn.Module] = shallow_conv
 ) -> tuple[Method, FunctionalModule, Params]:
     """A method trained for two steps, so that a third is beyond its horizon."""
     method = build_method(name, RATE, steps=2)
@@ -146,7 +146,7 @@ def test_rivals_with_other_subsets(name: str, subset: str) -> None:
     assert total_error(result.rule_params, expected_rule) < 1e-8
 
 
-@pytest.mark.parametrize("network", [small_conv, small_resnet])
+@pytest.mark.parametrize("network", [shallow_conv, small_resnet])
 @pytest.mark.parametrize("subset", SUBSETS)
 @pytest.mark.parametrize("rule", ["maml", "anil", "boil", "fomaml"])
 def test_every_subset(network: object, subset: str, rule: str) -> None:
@@ -158,7 +158,7 @@ def test_every_subset(network: object, subset: str, rule: str) -> None:
 
 
 def test_step_weights_gamma_and_the_ablation() -> None:
-    model = FunctionalModule(small_conv())
+    model = FunctionalModule(shallow_conv())
     weights = (0.7, 0.0, 0.2)
     _, expected = maml_reference(
         model, steps=3, gamma=2.5, step_weights=weights, stage_loss=log_kappa, subset="cls"
@@ -193,8 +193,8 @@ def test_saving_all_some_or_none_of_the_steps_changes_nothing(name: str) -> None
 
 
 def test_tasks_are_summed_and_reported_one_by_one() -> None:
-    model = FunctionalModule(small_conv())
-    tasks = [TASK, small_task(seed=8, shots=3), small_task(seed=9)]
+    model = FunctionalModule(shallow_conv())
+    tasks = [TASK, shallow_task(seed=8, shots=3), shallow_task(seed=9)]
     results = [maml_reference(model, task, steps=2, gamma=1.0) for task in tasks]
     together = meta_gradient(model, maml(RATE), tasks, steps=2, conditioning=Conditioning())
     expected = {name: sum(grads[name] for _, grads in results) for name in model.params()}
@@ -223,10 +223,10 @@ def test_a_user_s_own_network(engine: str) -> None:
 @pytest.mark.parametrize("subset", ["cls", "all"])
 def test_float32_within_a_stated_tolerance(subset: str) -> None:
     """One part in a thousand: conditioning and five steps amplify float32's 1e-7 by at most 1e4 here."""
-    model = FunctionalModule(small_conv())
+    model = FunctionalModule(shallow_conv())
     _, expected = maml_reference(model, steps=5, gamma=1.0, subset=subset)
     result = meta_gradient(
-        FunctionalModule(small_conv(torch.float32)),
+        FunctionalModule(shallow_conv(torch.float32)),
         maml(RATE),
         [TASK.to(dtype=torch.float32)],
         steps=5,
@@ -240,7 +240,7 @@ def test_float32_within_a_stated_tolerance(subset: str) -> None:
 def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
     images = TASK.support_x[:1].expand_as(TASK.support_x).clone()
     result = meta_gradient(
-        FunctionalModule(small_conv()),
+        FunctionalModule(shallow_conv()),
         maml(RATE),
         [TASK._replace(support_x=images)],
         conditioning=Conditioning(),
@@ -267,7 +267,7 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
 def test_bad_arguments_are_named(options: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"tasks": [TASK], **options}
     with pytest.raises(ValueError, match=message):
-        meta_gradient(FunctionalModule(small_conv()), maml(), **arguments)  # type: ignore[arg-type]
+        meta_gradient(FunctionalModule(shallow_conv()), maml(), **arguments)  # type: ignore[arg-type]
 
 
 def test_bad_values_are_named() -> None:

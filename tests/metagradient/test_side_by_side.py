@@ -12,7 +12,7 @@ from firststep.evaluation import measure_tasks
 from firststep.functional import FunctionalModule, MetaGradient, meta_gradient
 from firststep.network import Replicas, Sharing, in_order, share_threads
 from formulas import FORMULAS
-from networks import perturbed_rule_params, small_conv, small_task
+from networks import perturbed_rule_params, shallow_conv, shallow_task, small_conv, small_task
 from reference import total_error, unrolled_meta_gradient
 
 RATE = 0.2
@@ -37,12 +37,12 @@ def on_one_thread(compute: MetaGradient, params: dict[str, torch.Tensor], tasks:
 @pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("two_threads")
 def test_exact_and_bit_for_bit_those_of_one_thread(compile: bool) -> None:
-    model = FunctionalModule(small_conv())
+    model, tasks = FunctionalModule(shallow_conv()), [shallow_task(seed=seed) for seed in range(5)]
     compute = MetaGradient(model, maml(RATE), steps=2, conditioning=Conditioning(), compile=compile)
     params = model.params()
-    together = compute.each(params, {}, TASKS)
-    alone = on_one_thread(compute, params, TASKS)
-    for one, other, task in zip(together, alone, TASKS, strict=True):
+    together = compute.each(params, {}, tasks)
+    alone = on_one_thread(compute, params, tasks)
+    for one, other, task in zip(together, alone, tasks, strict=True):
         assert one.loss == other.loss
         assert all(torch.equal(one.params[name], other.params[name]) for name in params)
         loss, expected, _ = unrolled_meta_gradient(

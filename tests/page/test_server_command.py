@@ -45,7 +45,7 @@ def started(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], str
 
 
 def get(port: int, path: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=240)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -60,9 +60,9 @@ def test_it_serves_until_ctrl_c_and_says_one_line(runs_folder: Path) -> None:
         assert url == f"http://127.0.0.1:{port}/"
         assert get(port, "/api/models") == 200
         assert get(port, "/api/runs/plain") == 200
-        with socket.create_connection(("127.0.0.1", port), timeout=60):
+        with socket.create_connection(("127.0.0.1", port), timeout=240):
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=240)
     assert process.returncode == 0
     assert out == ""
     said = err.splitlines()
@@ -77,7 +77,7 @@ def test_another_address_warns_and_prints_a_token(runs_folder: Path) -> None:
         assert get(int(port), "/") == 401
         assert get(int(port), f"/?token={token}") == 200
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
     assert process.returncode == 0
     assert err.splitlines()[0].startswith("firststep: warning: served to the network at 0.0.0.0")
 

@@ -100,7 +100,7 @@ def test_every_answer_has_the_headers(page: ServedPage) -> None:
 )
 def test_a_request_never_names_a_path(page: ServedPage, path: str) -> None:
     request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nConnection: close\r\n\r\n".encode()
-    with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", page.port), timeout=240) as connection:
         connection.sendall(request)
         with connection.makefile("rb") as stream:
             answer = stream.read()

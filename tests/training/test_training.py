@@ -132,7 +132,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").read_bytes():
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 130
     assert f"firststep train --resume {out}" in errors
     assert "Traceback" not in errors

@@ -51,4 +51,4 @@ def test_a_worker_ends_with_its_parent_and_not_by_an_interrupt(death: signal.Sig
     assert is_alive(worker)
     parent.send_signal(death)
     parent.communicate()
-    assert all_gone([worker], 30)
+    assert all_gone([worker], 240)

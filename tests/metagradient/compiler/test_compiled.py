@@ -12,7 +12,7 @@ from firststep import Conditioning, Task, build_method, maml
 from firststep.functional import FunctionalModule, MetaGradient
 from firststep.metagradient.compiler import rows
 from firststep.metagradient.stepwise import Stepwise
-from networks import perturbed_rule_params, small_conv, small_task
+from networks import perturbed_rule_params, shallow_conv, shallow_task, small_conv, small_task
 from reference import total_error
 
 
@@ -30,13 +30,13 @@ def test_same_numbers_and_one_compilation_whatever_the_number_of_steps(
     monkeypatch.setattr(
         torch._inductor, "compile", lambda *a, **k: compilations.append(1) or compile_graph(*a, **k)
     )
-    model, task = FunctionalModule(small_conv()), small_task()
+    model, tasks = FunctionalModule(shallow_conv()), [shallow_task(seed=seed) for seed in (5, 6)]
     fast = engine(model, steps=1)
     for steps in (1, 3):
         assert isinstance(fast._task, Stepwise)
         fast._task.steps = steps
-        expected = engine(model, steps, compile=False)(model.params(), {}, [task, small_task(seed=6)])
-        result = fast(model.params(), {}, [task, small_task(seed=6)])
+        expected = engine(model, steps, compile=False)(model.params(), {}, tasks)
+        result = fast(model.params(), {}, tasks)
         assert total_error(result.params, expected.params) < 1e-10
         torch.testing.assert_close(result.loss, expected.loss)
         for got, report in zip(result.tasks, expected.tasks, strict=True):
