@@ -71,8 +71,13 @@ def force_stride_order() -> Callable[..., Any]:
     return operator
 
 
-def compile_for(graph: GraphModule, arguments: list[Any], options: dict[str, Any]) -> Callable[..., Any]:
+def compile_for(
+    graph: GraphModule, arguments: list[Any], options: dict[str, Any], version: str
+) -> Callable[..., Any]:
     """The graph compiled by inductor for arguments of these shapes.
+
+    ``version``: of our operators, of which the caches on disk know no more than the names. What was compiled
+    under another version is not used.
 
     By the compiler itself, for ``torch.compile`` would trace the graph a second time. Later processes find
     its results on disk only if there is a record of symbolic shapes. That record stays empty: otherwise the
@@ -85,9 +90,33 @@ def compile_for(graph: GraphModule, arguments: list[Any], options: dict[str, Any
 
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     shapes: list[Any] = [mode.from_tensor(argument, static_shapes=True) for argument in arguments]
-    with _quiet(), torch.no_grad(), tracing(TracingContext(mode)), _metrics(), _without_gil():
+    with (
+        _quiet(),
+        torch.no_grad(),
+        tracing(TracingContext(mode)),
+        _metrics(),
+        _without_gil(),
+        _cached_under(version),
+    ):
         compiled: Callable[..., Any] = torch._inductor.compile(graph, shapes, options=options)
     return compiled
+
+
+def _cached_under(version: str) -> AbstractContextManager[Any]:
+    """The version becomes a part of the key of every cache, beside the user's own tag."""
+    import torch._functorch.config
+    import torch.compiler.config
+
+    settings: Any = torch.compiler.config
+    if hasattr(settings, "cache_key_tag"):
+        patched: AbstractContextManager[Any] = settings.patch(
+            cache_key_tag=f"{settings.cache_key_tag} firststep {version}"
+        )
+        return patched
+    # Torch 2.6: only the cache of graphs whose operators are still names is in danger, and can be left out.
+    functorch: Any = torch._functorch.config
+    without: AbstractContextManager[Any] = functorch.patch(enable_autograd_cache=False)
+    return without
 
 
 def _metrics() -> AbstractContextManager[Any]:
