@@ -61,6 +61,8 @@ class Stepwise:
         self, params: Params, rule_params: Params, task: Task, query_weights: tuple[float, ...]
     ) -> tuple[Params, Params, TaskReport]:
         x, y = task.support_x, task.support_y
+        if isinstance(self.work, CompiledSteps):  # all at once takes less time than each when it is needed
+            self.prepare(params, rule_params, task)
         pass_through = self._pull_back_is_identity(rule_params)
         save_from = self.steps if pass_through else self.steps - self._steps_saved(params, rule_params, x, y)
         stages = [params]

@@ -20,7 +20,12 @@ from torch import Tensor
 from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.rewrite import use_fast_kernels
 from firststep.metagradient.compiler.rows import Conditioned, conditioning_by_rows, reaches_deep
-from firststep.metagradient.compiler.torch_internals import TreeSpec, tree_unflatten
+from firststep.metagradient.compiler.torch_internals import (
+    TreeSpec,
+    kernels_beside,
+    start_cpp_compiler,
+    tree_unflatten,
+)
 from firststep.metagradient.compiler.trace import (
     Function,
     compile_graph,
@@ -36,6 +41,7 @@ from firststep.rules import Rule
 from firststep.task import Inputs, map_inputs, to_channels_last
 
 Built = TypeVar("Built")
+_Query = tuple[Inputs, Tensor]
 # Tracing and compiling change settings of the whole process: one thread at a time.
 _BUILDING = threading.RLock()
 
@@ -126,7 +132,8 @@ class CompiledSteps:
     def prepare(
         self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query_x: Inputs, query_y: Tensor
     ) -> None:
-        if self._pair(params, rule_params, x, y) is None or self._query(params, query_x, query_y) is None:
+        pair = self._pair(params, rule_params, x, y, (query_x, query_y))
+        if pair is None or self._query(params, query_x, query_y) is None:
             self._eager.prepare(params, rule_params, x, y, query_x, query_y)
 
     def query(self, params: Params, x: Inputs, y: Tensor) -> QueryGradient:
@@ -141,12 +148,15 @@ class CompiledSteps:
 
     def _query(self, params: Params, x: Inputs, y: Tensor) -> tuple[Function, TreeSpec] | None:
         def build() -> tuple[Function, TreeSpec]:
-            arguments = (params, self._arranged(x), y)
-            graph, structure = trace_graph(self._eager.query, arguments)
-            use_fast_kernels(graph)
-            return compile_graph(graph, flatten(arguments)), structure
+            return self._compile_query(params, x, y)
 
-        return self._built(self._shared.queries, shape_key((params, y, *input_form(x))), build)
+        return self._built(self._shared.queries, _query_key(params, x, y), build)
+
+    def _compile_query(self, params: Params, x: Inputs, y: Tensor) -> tuple[Function, TreeSpec]:
+        arguments = (params, self._arranged(x), y)
+        graph, structure = trace_graph(self._eager.query, arguments)
+        use_fast_kernels(graph)
+        return compile_graph(graph, flatten(arguments)), structure
 
     def saved_bytes(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
         pair = self._pair(params, rule_params, x, y)
@@ -157,9 +167,13 @@ class CompiledSteps:
     def _arranged(self, x: Inputs) -> Inputs:
         return map_inputs(to_channels_last if self._shared.channels_last else torch.Tensor.contiguous, x)
 
-    def _pair(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> _Pair | None:
+    def _pair(
+        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query: _Query | None = None
+    ) -> _Pair | None:
+        """Where it has to be compiled, the gradient of a query set that is known already is with it."""
+
         def build() -> _Pair:
-            return self._compile_pair(params, rule_params, self._arranged(x), y)
+            return self._compile_pair(params, rule_params, self._arranged(x), y, query)
 
         return self._built(self._shared.pairs, shape_key((params, rule_params, y, *input_form(x))), build)
 
@@ -179,7 +193,9 @@ class CompiledSteps:
                     self._shared.channels_last = False
         return known.get(key)
 
-    def _compile_pair(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> _Pair:
+    def _compile_pair(
+        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query: _Query | None
+    ) -> _Pair:
         def both(
             params: Params, rule_params: Params, x: Inputs, y: Tensor, cotangents: Params, weight: Tensor
         ) -> tuple[StepOutput, StepGradients]:
@@ -187,6 +203,8 @@ class CompiledSteps:
             assert saved is not None
             return output, self._traced.pull_back(saved, cotangents, weight)
 
+        if y.device.type == "cpu":
+            start_cpp_compiler()
         weight = torch.zeros((), dtype=torch.float64, device=y.device)
         # Tensors of their own: tracing tells inputs apart by identity.
         cotangents = {
@@ -200,20 +218,23 @@ class CompiledSteps:
         outputs = len(flatten(tree_unflatten(list(range(structure.num_leaves)), structure)[0]))
         inputs = len(flatten((params, rule_params, x, y)))
         parts = partition(graph, inputs, outputs)
-        step = compile_graph(parts.forward, leaves[:inputs])
-        with torch.no_grad():
-            saved = step(*leaves[:inputs])[outputs:]
-        pull_back = compile_graph(parts.backward, [*leaves, *saved])
-        return _Pair(
-            step=step,
-            pull_back=pull_back,
-            outputs=outputs,
-            structure=structure,
-            saved_bytes=storage_bytes(saved),
-            rows=conditioning_by_rows(self._eager.model, self._by_rows, params, x, y)
-            if self._by_rows
-            else None,
-        )
+        queries = self._shared.queries
+        compiled: tuple[Function, TreeSpec] | None = None
+        key = None if query is None else _query_key(params, *query)
+        with kernels_beside(y.device) as waiting:
+            step = compile_graph(parts.forward, leaves[:inputs])
+            of_step = [*waiting]
+            if query is not None and key not in queries:
+                compiled = self._compile_query(params, *query)
+            for ready in of_step:
+                ready()
+            with torch.no_grad():
+                saved = step(*leaves[:inputs])[outputs:]
+            pull_back = compile_graph(parts.backward, [*leaves, *saved])
+        rows = conditioning_by_rows(self._eager.model, self._by_rows, params, x, y) if self._by_rows else None
+        if compiled is not None:  # now, when nothing can fail any more
+            queries[key] = compiled
+        return _Pair(step, pull_back, outputs, structure, storage_bytes(saved), rows)
 
     def _give_up(self, error: Exception) -> None:
         self._shared.works = False
@@ -221,3 +242,7 @@ class CompiledSteps:
         self._shared.queries.clear()
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         warnings.warn(f"compiling failed, going on without ({reason})", RuntimeWarning, stacklevel=6)
+
+
+def _query_key(params: Params, x: Inputs, y: Tensor) -> Any:
+    return shape_key((params, y, *input_form(x)))

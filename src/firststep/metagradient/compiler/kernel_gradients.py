@@ -100,7 +100,7 @@ def _patches(
 
 
 def _operator() -> torch.library.Library:
-    """To a compiler it is what its body does; its name may not stay when that changes (caches)."""
+    """To a compiler it is what its body does."""
     library = torch.library.Library("firststep", "FRAGMENT")
     library.define(
         "kernel_gradient(Tensor cotangent, Tensor images, int[] size, int[] stride, int[] padding) -> Tensor"

@@ -84,10 +84,7 @@ def _doubled(pixels: Tensor) -> Tensor:
 
 
 def _operators() -> torch.library.Library:
-    """To a compiler each is what its body does.
-
-    Compilers' caches know an operator by its name: what one computes may not change without its name.
-    """
+    """To a compiler each is what its body does."""
     library = torch.library.Library("firststep", "DEF")
     for signature, operator in (
         ("max_pool_2x2(Tensor images, bool channels_last) -> (Tensor, Tensor)", max_pool_2x2),

@@ -7,9 +7,11 @@ at when PyTorch does. What is slow to import is imported when it is first used.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -24,6 +26,8 @@ __all__ = [
     "compile_for",
     "eliminate_common_subexpressions",
     "force_stride_order",
+    "kernels_beside",
+    "start_cpp_compiler",
     "trace",
     "tree_flatten",
     "tree_unflatten",
@@ -71,8 +75,12 @@ def force_stride_order() -> Callable[..., Any]:
     return operator
 
 
-def compile_for(graph: GraphModule, arguments: list[Any], options: dict[str, Any]) -> Callable[..., Any]:
+def compile_for(
+    graph: GraphModule, arguments: list[Any], options: dict[str, Any], version: str
+) -> Callable[..., Any]:
     """The graph compiled by inductor for arguments of these shapes.
+
+    ``version``: of our operators, of which the caches on disk know the names alone.
 
     By the compiler itself, for ``torch.compile`` would trace the graph a second time. Later processes find
     its results on disk only if there is a record of symbolic shapes. That record stays empty: otherwise the
@@ -85,9 +93,30 @@ def compile_for(graph: GraphModule, arguments: list[Any], options: dict[str, Any
 
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     shapes: list[Any] = [mode.from_tensor(argument, static_shapes=True) for argument in arguments]
-    with _quiet(), torch.no_grad(), tracing(TracingContext(mode)), _metrics(), _without_gil():
+    with (
+        _quiet(),
+        torch.no_grad(),
+        tracing(TracingContext(mode)),
+        _metrics(),
+        _without_gil(),
+        _fast_strides(),
+        _cached_under(version),
+    ):
         compiled: Callable[..., Any] = torch._inductor.compile(graph, shapes, options=options)
     return compiled
+
+
+def _cached_under(version: str) -> AbstractContextManager[Any]:
+    """The version becomes a part of the key of every cache, beside the user's own tag."""
+    import torch._functorch.config
+    import torch.compiler.config
+
+    settings: Any = torch.compiler.config
+    if hasattr(settings, "cache_key_tag"):
+        tag = f"{settings.cache_key_tag} firststep {version}"
+        return _replaced(settings, "cache_key_tag", tag)
+    # Torch 2.6: only the cache of graphs whose operators are still names is in danger, and can be left out.
+    return _replaced(torch._functorch.config, "enable_autograd_cache", False)
 
 
 def _metrics() -> AbstractContextManager[Any]:
@@ -95,6 +124,87 @@ def _metrics() -> AbstractContextManager[Any]:
     from torch._dynamo import utils
 
     return nullcontext() if hasattr(utils, "CompileEventLogger") else utils.get_metrics_context()
+
+
+@cache
+def start_cpp_compiler() -> None:
+    """Let a thread do what comes before the first kernel of a process, while Python traces.
+
+    Inductor tries out the vector instructions, in a process that imports torch, and compiles its header.
+    """
+    from torch._inductor import codecache, cpu_vec_isa
+    from torch.utils import _filelock  # noqa: F401  (no imports in two threads at once)
+
+    def compile_nothing() -> None:
+        with suppress(Exception):  # the first kernel will say the same
+            cpu_vec_isa.pick_vec_isa()
+            codecache.CppPythonBindingsCodeCache.load_pybinding([], _NO_KERNEL)
+
+    threading.Thread(target=compile_nothing, daemon=True).start()
+
+
+_NO_KERNEL = '#include <torch/csrc/inductor/cpp_prefix.h>\nextern "C" void kernel() {}'
+
+
+@contextmanager
+def kernels_beside(device: torch.device) -> Iterator[list[Callable[[], None]]]:
+    """Inside, the C++ of a graph is compiled while Python goes on to the next graph; all is ready at the end.
+
+    Inductor lowers a graph in one thread, hands its kernels to as many C++ compilers as there are cores, and
+    waits for them. Here the list has what waits for each graph. On a GPU, where it was not tried, none does.
+    """
+    from torch._inductor.async_compile import AsyncCompile
+    from torch._inductor.codecache import PyCodeCache
+
+    wait, owner = AsyncCompile.wait, threading.get_ident()
+    waiting: list[Callable[[], None]] = []
+
+    def later(self: Any, scope: dict[str, Any]) -> None:
+        if threading.get_ident() == owner and device.type == "cpu":
+            waiting.append(partial(wait, self, scope))
+        else:  # somebody else's graph
+            wait(self, scope)
+
+    with _replaced(AsyncCompile, "wait", later):
+        try:
+            yield waiting
+            for ready in waiting:
+                ready()
+        except BaseException:
+            PyCodeCache.cache_clear()  # of modules that may lack their kernels
+            raise
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _fast_strides() -> AbstractContextManager[Any]:
+    """Strides of linear indices are coefficients; the compiler has sympy simplify whole expressions."""
+    from torch._inductor.codegen import cpp
+
+    general: Any = getattr(cpp, "stride_at_vec_range", None)
+
+    def stride(index: Any, var: Any, vec_length: int | None = None) -> Any:
+        known = _linear_stride(index, var)
+        return general(index, var, vec_length) if known is None else known
+
+    return _replaced(cpp, "stride_at_vec_range", stride) if general else nullcontext()
+
+
+def _linear_stride(index: Any, var: Any) -> Any:
+    """The coefficient of ``var`` in a sum of whole multiples of symbols; None of anything else."""
+    if not var.is_Symbol or not hasattr(index, "as_coefficients_dict"):
+        return None
+    coefficients = index.as_coefficients_dict()
+    linear = all((term.is_Symbol or term == 1) and n.is_Integer for term, n in coefficients.items())
+    return coefficients.get(var, index * 0) if linear else None
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from firststep.metagradient.compiler.materialize import materialize
+from firststep.metagradient.compiler.source_digest import SOURCE_DIGEST
 from firststep.metagradient.compiler.torch_internals import (
     TreeSpec,
     compile_for,
@@ -61,7 +62,8 @@ def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
     """The graph compiled for inputs like these, now: where a failure can still be handled."""
     materialize(graph)
     # The compiled code asks for so many threads, whoever calls it.
-    return compile_for(graph, leaves, {**_OPTIONS, "cpp.threads": torch.get_num_threads()})
+    options = {**_OPTIONS, "cpp.threads": torch.get_num_threads()}
+    return compile_for(graph, leaves, options, SOURCE_DIGEST)
 
 
 def shape_key(arguments: tuple[Any, ...]) -> Any:

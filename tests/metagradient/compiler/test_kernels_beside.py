@@ -1,0 +1,79 @@
+"""C++ that is compiled beside Python: ready at the end, and nothing left behind where it fails."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import sympy
+import torch
+from torch._inductor import sizevars
+from torch._inductor.async_compile import AsyncCompile
+from torch.fx import Graph, GraphModule
+
+from firststep.metagradient.compiler.torch_internals import _linear_stride, compile_for, kernels_beside
+
+CPU = torch.device("cpu")
+VALUES = torch.arange(6.0)
+
+
+def multiple(factor: float) -> GraphModule:
+    graph = Graph()
+    graph.output([graph.call_function(torch.ops.aten.mul.Tensor, (graph.placeholder("values"), factor))])
+    return GraphModule({}, graph)
+
+
+def test_all_kernels_are_ready_at_the_end_and_some_when_they_were_waited_for() -> None:
+    wait = AsyncCompile.wait
+    with kernels_beside(CPU) as waiting:
+        triple = compile_for(multiple(3.0), [VALUES], {}, "")
+        (ready,) = waiting
+        fivefold = compile_for(multiple(5.0), [VALUES], {}, "")
+        ready()
+        assert torch.equal(triple(VALUES)[0], 3 * VALUES)
+    assert torch.equal(fivefold(VALUES)[0], 5 * VALUES)
+    assert AsyncCompile.wait is wait
+
+
+def test_a_kernel_that_fails_does_so_inside_and_can_be_compiled_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_arguments: object) -> None:
+        raise RuntimeError("no C++ compiler here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AsyncCompile, "wait", broken)
+        with pytest.raises(RuntimeError, match="no C"), kernels_beside(CPU):
+            compile_for(multiple(7.0), [VALUES], {}, "")
+        assert AsyncCompile.wait is broken
+    assert torch.equal(compile_for(multiple(7.0), [VALUES], {}, "")(VALUES)[0], 7 * VALUES)
+
+
+def test_graphs_of_other_threads_wait_as_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[object] = []
+    monkeypatch.setattr(AsyncCompile, "wait", lambda _self, scope: waited.append(scope))
+    with kernels_beside(CPU):
+        thread = threading.Thread(target=AsyncCompile.wait, args=(None, {"their": 1}))
+        thread.start()
+        thread.join()
+        AsyncCompile.wait(None, {"our": 1})  # type: ignore[arg-type]
+        assert waited == [{"their": 1}]
+    assert waited == [{"their": 1}, {"our": 1}]
+
+
+X, Y = sympy.symbols("x0 x1", integer=True, nonnegative=True)
+INDICES = [X, 64 * X + Y, 5 + 3 * X + 7056 * Y, sympy.Integer(4), X * Y, 2 * (X + 3 * Y), (X + 1) ** 2, X / 2]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+@pytest.mark.parametrize("var", [X, Y], ids=str)
+def test_strides_are_those_of_the_compiler(index: sympy.Expr, var: sympy.Symbol) -> None:
+    expected = sizevars.stride_at_vec_range(index, var, 8)
+    found = _linear_stride(index, var)
+    linear = index in INDICES[:4]
+    assert (found is not None) or not linear
+    assert found is None or (found == expected and isinstance(found, sympy.Integer))
+
+
+def test_conditions_are_left_to_the_compiler() -> None:
+    assert _linear_stride(X >= 3, X) is None
