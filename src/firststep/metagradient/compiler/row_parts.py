@@ -89,7 +89,7 @@ def _add_in_place(part: GraphModule, before: int, added: list[Node]) -> GraphMod
     graph = part.graph
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     (output,) = (node for node in graph.nodes if node.op == "output")
-    totals = []
+    totals: list[Node] = []
     with graph.inserting_after(placeholders[before - 1]):
         for number, node in reversed(list(enumerate(added))):
             total = graph.placeholder(f"total_{number}")
