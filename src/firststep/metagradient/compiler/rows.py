@@ -200,8 +200,11 @@ class CompiledRows:
                 saved[number] = values = None  # frees its memory
             return totals
 
-        of_shares = in_order(compute, self._shares, self._sharing)
-        return [torch.stack(parts).sum(0) for parts in zip(*of_shares, strict=True)]
+        first, *others = in_order(compute, self._shares, self._sharing)
+        for other in others:
+            for total, value in zip(first, other, strict=True):
+                total.add_(value)  # in place: in the order in memory that was compiled for
+        return first
 
     def _zeros(self) -> list[Tensor]:
         device = self._units.device
