@@ -127,6 +127,8 @@ class Measured:
     first: dict[str, float]
     own_floor: float = math.nan
     """With every convolution at its own best speed."""
+    floor_of_all: float = math.nan
+    """With conditioning on all parameters; earlier runs did not have it."""
     code: str = ""
     """The commit; settings of two commits are not compared."""
 
@@ -134,16 +136,17 @@ class Measured:
         return "firststep" in self.seconds and any(peer in self.seconds for peer in PEERS)
 
 
-def summary(setting: Setting, entries: dict[str, Entry], floor: float, own_floor: float) -> Measured:
+def summary(setting: Setting, entries: dict[str, Entry], floors: dict[str, float]) -> Measured:
     return Measured(
         setting.network,
         setting.steps,
-        floor,
+        floors[""],
         seconds={name: entry.median for name, entry in entries.items()},
         peak={name: entry.peak for name, entry in entries.items()},
         later_peak={name: entry.megabytes for name, entry in entries.items()},
         first={name: entry.first for name, entry in entries.items()},
-        own_floor=own_floor,
+        own_floor=floors["own speed"],
+        floor_of_all=floors["all"],
     )
 
 
@@ -245,17 +248,20 @@ def measure(setting: Setting) -> tuple[dict[str, Entry], str]:
     return entries, agree
 
 
-def table(setting: Setting, entries: dict[str, Entry], agree: str, floor: float, own_floor: float) -> str:
+def table(setting: Setting, entries: dict[str, Entry], agree: str, floors: dict[str, float]) -> str:
     base = next(iter(entries.values()))
+    subsets = {constrained(name) for name in entries}
+    floor_of_all = f", with all {floors['all']:.3g} s" if "all" in subsets else ""
     lines = [
         f"\n### {setting.network}, K = {setting.steps}\n",
-        f"{setting.repeats} interleaved repeats; {agree}; floor {floor:.3g} s, at each "
-        f"convolution's own speed {own_floor:.3g} s.\n",
+        f"{setting.repeats} interleaved repeats; {agree}; floor {floors['']:.3g} s, at each convolution's "
+        f"own speed {floors['own speed']:.3g} s{floor_of_all}.\n",
         "| | median, s | least to most | time over first row's | times the floor | peak, MB "
         "| peak over first row's | peak after the first call, MB | first call, s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, entry in entries.items():
+        floor = floors.get(constrained(name), floors[""])
         lines.append(
             f"| {name} | {entry.median:.3f} | {min(entry.seconds):.3f} to {max(entry.seconds):.3f} "
             f"| {entry.median / base.median:.2f} | {entry.median / floor:.2f} | {entry.peak:.0f} "

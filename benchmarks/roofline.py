@@ -8,6 +8,10 @@ of each.
 Two floors: as if every convolution were as fast as the network's largest one forward (what the machine can
 do), and with every convolution at the best that its own form and shape reach by themselves (what the
 convolution routines of this machine can do; nothing but other routines gets below that).
+
+Conditioning on all parameters adds, for every sample of every step, a backward pass (2) and its second
+derivative against a fixed vector (4), of the first layer one of each: its images are constants. A loop over
+the samples by plain autograd does the same convolutions.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from firststep.allocator import keep_freed_memory
 
 STEP, QUERY = 9, 3
 Convolution = tuple[nn.Conv2d, tuple[int, ...], int]
+ROW, ROW_OF_FIRST = 6, 2
 
 
 def convolutions(network: str, images: Tensor) -> list[Convolution]:
@@ -63,19 +68,25 @@ def own_seconds(found: list[Convolution], times: int) -> float:
 
 
 @torch.no_grad()
-def floor(network: str, steps: int) -> tuple[float, float, float]:
-    """Seconds of the floor, the operations a second that it rests on, and seconds at their own speeds."""
+def floors(network: str, steps: int) -> dict[str, float]:
+    """Seconds: plain; with conditioning on all; at their own speeds. And the speed of the first two."""
     keep_freed_memory()
     _, task = model_and_task(network)
     support, query = convolutions(network, task.support_x), convolutions(network, task.query_x)
+    first, *others = (operations for *_, operations in support)
+    row = ROW_OF_FIRST * first + ROW * sum(others)
+    plain = STEP * steps * (first + sum(others)) + QUERY * sum(operations for *_, operations in query)
     speed = peak(support)
-    of_all = (sum(operations for *_, operations in found) for found in (support, query))
-    seconds = sum(times * ops for times, ops in zip((STEP * steps, QUERY), of_all, strict=True)) / speed
-    return seconds, speed, steps * own_seconds(support, 3) + own_seconds(query, 1)
+    return {
+        "": plain / speed,
+        "all": (plain + steps * len(task.support_y) * row) / speed,
+        "own speed": steps * own_seconds(support, 3) + own_seconds(query, 1),
+        "operations a second": speed,
+    }
 
 
 if __name__ == "__main__":
     import json
     import sys
 
-    print(json.dumps(floor(sys.argv[1], int(sys.argv[2]))))
+    print(json.dumps(floors(sys.argv[1], int(sys.argv[2]))))

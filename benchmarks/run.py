@@ -67,12 +67,12 @@ def script(name: str, *arguments: str) -> str:
 
 
 def one_setting(setting: Setting) -> tuple[str, Measured]:
-    floor, speed, own = json.loads(script("roofline.py", setting.network, str(setting.steps)))
-    name = f"{setting.network}, K = {setting.steps}"
-    print(f"{name}: floor {floor:.3g} s at {speed / 1e9:.0f} GFLOPS, {own:.3g} s at their own", flush=True)
+    floors = json.loads(script("roofline.py", setting.network, str(setting.steps)))
+    name, speed = f"{setting.network}, K = {setting.steps}", floors["operations a second"] / 1e9
+    print(f"{name}: floor {floors['']:.3g} s at {speed:.0f} GFLOPS", flush=True)
     entries, agree = meta_gradient.measure(setting)
-    section = meta_gradient.table(setting, entries, agree, floor, own)
-    return section, meta_gradient.summary(setting, entries, floor, own)
+    section = meta_gradient.table(setting, entries, agree, floors)
+    return section, meta_gradient.summary(setting, entries, floors)
 
 
 def where_the_time_goes() -> str:

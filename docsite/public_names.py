@@ -102,7 +102,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
 
 BETWEEN_ROOMS: dict[str, set[str]] = {
     "firststep": {"functional"},  # a module with a page of its own
-    "firststep.conditioning": {"JACOBIAN_MEMORY", "counting_saved", "gram_in_graph", "pull_rows"},
+    "firststep.conditioning": {"JACOBIAN_MEMORY", "counting_saved", "gram_in_graph"},
     "firststep.backbones": {
         *("EfficientNetLite0Body", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
         *("first_derivatives_only", "native_image_size"),

@@ -8,7 +8,7 @@ non-zero eigenvalues of the Gauss-Newton matrix 2 JᵀJ are twice those of the n
 
 from firststep.conditioning.classifier import classifier_gram
 from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
-from firststep.conditioning.jacobian_rows import gram_in_graph, pull_rows
+from firststep.conditioning.jacobian_rows import gram_in_graph
 from firststep.conditioning.loss import CONDITIONING_LOSSES, GramLoss, conditioning_loss
 from firststep.conditioning.residuals import cross_entropy_residuals, residuals, scaled_errors
 from firststep.conditioning.saved_memory import counting_saved
@@ -37,7 +37,6 @@ __all__ = [
     "log_condition_number",
     "log_eigenvalue_variance",
     "numerical_rank",
-    "pull_rows",
     "residuals",
     "scaled_errors",
     "watch",

@@ -7,10 +7,12 @@ import warnings
 import pytest
 import torch
 import torch._inductor
+from torch.fx import GraphModule
 
 from firststep import Conditioning, Task, build_method, maml
 from firststep.functional import FunctionalModule, MetaGradient
 from firststep.metagradient.compiler import rows
+from firststep.metagradient.compiler.trace import Function
 from firststep.metagradient.stepwise import Stepwise
 from networks import perturbed_rule_params, shallow_conv, shallow_task, small_conv, small_task
 from reference import total_error
@@ -111,16 +113,27 @@ def test_a_network_that_needs_the_usual_order_of_memory_is_compiled_in_it(
     assert len(graphs) == 3
 
 
+def strict(graph: GraphModule, leaves: list[torch.Tensor]) -> Function:
+    """The graph as it is, for arguments of the shapes and order in memory that it would be compiled for."""
+    forms = [(leaf.shape, leaf.stride()) for leaf in leaves]
+
+    def run(*arguments: torch.Tensor) -> object:
+        assert [(value.shape, value.stride()) for value in arguments] == forms
+        return graph(*arguments)
+
+    return run
+
+
 @pytest.mark.parametrize(("subset", "memory"), [("all", None), (("blocks.0.*", "classifier.bias"), 0)])
-def test_deep_conditioning_a_few_rows_at_a_time(
+def test_deep_conditioning_row_by_row(
     subset: str | tuple[str, ...], memory: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The traced graphs, run as they are; 6 samples make a chunk of 5 rows and one of 1."""
+    """The traced graphs, run as they are; what rows computed is saved, or computed once more."""
     monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
+    monkeypatch.setattr(rows, "compile_graph", strict)
     if memory == 0:
         monkeypatch.setattr(rows, "JACOBIAN_MEMORY", 0)
     model, task = FunctionalModule(small_conv()), small_task()
-    assert len(task.support_y) % rows.ROWS_AT_ONCE
     conditioning = Conditioning(subset=subset, weight=0.7, step_weights=(0.2, 0.8))
     slow, fast = (
         MetaGradient(model, maml(0.2), steps=2, conditioning=conditioning, compile=compile, memory=memory)

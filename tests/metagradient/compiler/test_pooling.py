@@ -76,7 +76,7 @@ def test_pooling_whose_places_serve_something_else_stays() -> None:
 
 
 def test_rows_of_a_jacobian_are_replaced_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are traced several at a time, which brings pooling's argmax in other forms."""
+    """Also in the part that adds zeros to what pooling puts back."""
     graphs = []
     monkeypatch.setattr(rows, "compile_graph", lambda graph, _: graphs.append(graph) or graph)
     model, task = FunctionalModule(small_conv()), small_task()

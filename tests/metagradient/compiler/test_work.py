@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch.fx import GraphModule, Node
 
-from firststep import build_backbone, maml
+from firststep import Conditioning, build_backbone, maml
 from firststep.functional import FunctionalModule
-from firststep.metagradient.compiler import compiled
+from firststep.metagradient.compiler import compiled, rows
 from firststep.metagradient.stepwise import DEFAULT_MEMORY, MOST_SAVED
 from networks import generator
 
@@ -87,3 +87,41 @@ def test_all_five_steps_of_the_usual_size_are_saved_within_the_memory(
     """Conv4-64, 84 px, 25 images: what is saved grows with their number, but for a few numbers a channel."""
     _, (_, _, saved) = graphs
     assert MOST_SAVED * 5 * saved <= DEFAULT_MEMORY
+
+
+class RowGraphs(NamedTuple):
+    shared: GraphModule
+    row: GraphModule
+    pull_back: GraphModule
+    finish: GraphModule
+
+
+@pytest.fixture(scope="module", params=["conv4", "resnet10"])
+def row_graphs(request: pytest.FixtureRequest) -> RowGraphs:
+    """Of conditioning on all parameters, for 5 images of 32 px."""
+    model = FunctionalModule(build_backbone(request.param, image_size=32, channels=3))
+    images = torch.randn(5, 3, 32, 32, generator=generator(0)).to(memory_format=torch.channels_last)
+    found: list[GraphModule] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "compile_graph", lambda graph, _: found.append(graph) or graph)
+        rows.CompiledRows(model, Conditioning(subset="all"), model.params(), images, torch.arange(5))
+    return RowGraphs(*found)
+
+
+def test_a_row_is_a_backward_pass_and_its_second_derivative(row_graphs: RowGraphs) -> None:
+    """As benchmarks/roofline.py counts. The passes before and after the rows are made once."""
+    forward = [operations(node) for node in row_graphs.shared.graph.nodes if operations(node)]
+    whole, first = sum(forward), forward[0]
+    assert total(row_graphs.row) == 2 * whole - first
+    assert total(row_graphs.pull_back) == 4 * whole - 3 * first
+    assert total(row_graphs.finish) == 2 * whole - first
+
+
+@pytest.mark.parametrize("row_graphs", ["conv4"], indirect=True)
+def test_rows_add_to_one_total_for_each_value_of_the_network(row_graphs: RowGraphs) -> None:
+    """The images that rows add to, each once: those before batch norm and those before a convolution."""
+    graph = row_graphs.pull_back.graph
+    totals = [node.meta["val"].shape for node in graph.nodes if node.target is aten.copy_.default]
+    images = [shape[-1] for shape in totals if len(shape) == 4 and shape[0] == 5]
+    assert images == [32, 16, 16, 8, 8, 4, 4]
+    assert len(totals) <= 20  # a total is read and written for each row

@@ -22,7 +22,7 @@ from firststep.metagradient.compiler.torch_internals import OpOverload
 _POOL, _GATHER = torch.ops.firststep.max_pool_2x2.default, torch.ops.firststep.gather_2x2.default
 
 # Views, constants, and the transpose of pooling.
-_NO_WORK = {
+NO_WORK = {
     "view", "_unsafe_view", "reshape", "expand", "permute", "t", "transpose", "unsqueeze", "squeeze", "slice",
     "select", "detach", "alias", "clone", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like",
     "new_zeros", "new_ones", "scalar_tensor", "arange", "empty_like", "_to_copy", "lift_fresh_copy", "fill",
@@ -43,12 +43,12 @@ def partition(graph: GraphModule, forward_inputs: int, forward_outputs: int) -> 
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
     results = list(output.args[0])
     ahead, behind = results[:forward_outputs], results[forward_outputs:]
-    in_forward = _needed(ahead, set(), {})
+    in_forward = needed(ahead, set(), {})
     pooled = _pooled(graph.graph, in_forward)
     saved = _saved_for_backward(behind, in_forward, set(inputs), pooled)
     parts = Partition(
-        forward=_extract(graph, inputs[:forward_inputs], ahead + saved, {}),
-        backward=_extract(graph, inputs + saved, behind, pooled),
+        forward=extract(graph, inputs[:forward_inputs], ahead + saved, {}),
+        backward=extract(graph, inputs + saved, behind, pooled),
     )
     types = {argmax: values.meta["val"].dtype for values, argmax in pooled.items()}
     for number, node in enumerate(saved):
@@ -98,7 +98,7 @@ def _sources(node: Node, pooled: dict[Node, Node]) -> list[Node]:
     return [*node.args[0].all_input_nodes, pooled[node]] if node in pooled else node.all_input_nodes  # type: ignore[union-attr]
 
 
-def _needed(results: list[object], stop: set[Node], pooled: dict[Node, Node]) -> set[Node]:
+def needed(results: list[object], stop: set[Node], pooled: dict[Node, Node]) -> set[Node]:
     """The nodes that these results are computed from, up to those of ``stop``."""
     found: set[Node] = set()
     stack = [result for result in results if isinstance(result, Node)]
@@ -139,10 +139,10 @@ def _cheap(node: Node) -> bool:
     if node.target is operator.getitem or not isinstance(node.target, OpOverload):
         return False  # one of several results of an operation: saved by itself
     name = node.target.overloadpacket.__name__
-    return torch.Tag.pointwise in node.target.tags or name in _NO_WORK
+    return torch.Tag.pointwise in node.target.tags or name in NO_WORK
 
 
-def _extract(
+def extract(
     graph: GraphModule, inputs: list[Node], results: list[object], pooled: dict[Node, Node]
 ) -> GraphModule:
     """The part of the graph between these nodes as a graph of its own, in the old order."""
@@ -151,9 +151,9 @@ def _extract(
     for number, node in enumerate(inputs):
         copies[node] = part.placeholder(f"input_{number}")
         copies[node].meta = dict(node.meta)
-    needed = _needed(results, set(inputs), pooled)
+    wanted = needed(results, set(inputs), pooled)
     for node in graph.graph.nodes:
-        if node in needed and node not in copies:
+        if node in wanted and node not in copies:
             if node in pooled:
                 images, channels_last = node.args[0].args
                 copies[node] = part.call_function(

@@ -25,27 +25,44 @@ _CONVOLUTIONS = (
 )
 
 
-def use_fast_kernels(graph: GraphModule, *, deep_rows: bool = False) -> None:
-    """Change ``graph`` in place.
-
-    ``deep_rows``: it is of rows of a Jacobian that reach all layers, many rows at once. Their pooling is
-    replaced too then; where rows reach the last layer only, that gains nothing and takes minutes to compile.
-    """
-    fuse_pooling(graph.graph, moved=deep_rows)
+def use_fast_kernels(graph: GraphModule) -> None:
+    """Change ``graph`` in place."""
+    fuse_pooling(graph.graph)
     take_means_before_unpooling(graph.graph)
     use_fast_kernel_gradients(graph.graph)
     for node in graph.graph.nodes:
         if node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default  # the forms above may order memory in another way
-        if deep_rows and node.target is aten.clone.default:
-            # Made for such views; it would undo the channels' order.
-            node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
     for node in list(graph.graph.nodes):
         if node.target in _CONVOLUTIONS:
             for argument in node.args[:2]:
                 _merge_channels_last(graph.graph, argument)
     graph.graph.eliminate_dead_code()
     graph.recompile()
+
+
+def drop_added_zeros(graph: Graph) -> None:
+    """x + 0 → x, in place: second derivatives of pooling add zeros, which hide what they are added to."""
+    for node in list(graph.nodes):
+        if node.target is aten.add.Tensor and not node.kwargs:
+            for zero, other in (node.args[:2], node.args[1::-1]):
+                if _is_zeros(zero) and isinstance(other, Node) and _same_form(node, other):
+                    node.replace_all_uses_with(other)
+                    graph.erase_node(node)
+                    break
+
+
+def _is_zeros(node: object) -> bool:
+    return isinstance(node, Node) and node.target in (
+        aten.zeros.default,
+        aten.zeros_like.default,
+        aten.new_zeros.default,
+    )
+
+
+def _same_form(one: Node, other: Node) -> bool:
+    mine, theirs = one.meta["val"], other.meta["val"]
+    return bool(mine.shape == theirs.shape and mine.dtype == theirs.dtype)
 
 
 def _merge_channels_last(graph: Graph, node: object) -> None:

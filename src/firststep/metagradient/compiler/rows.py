@@ -1,14 +1,16 @@
-"""The conditioning loss of many parameters and its gradient, compiled a few rows of the Jacobian at a time.
+"""The conditioning loss of many parameters and its gradient, compiled, one row of the Jacobian at a time.
 
 As :mod:`firststep.conditioning.jacobian`: rows J_i first, G = J Jᵀ, the loss and its cotangent S of G; then
-each row is differentiated once, against the fixed vector Jᵀ S_i. All chunks of rows have the same shape, so
-one compiled pair serves them: rows, and their pull-back. The pull-back starts from what the rows computed
-where that may be saved, else the rows are computed once more: memory is bounded, whatever their number.
+each row is differentiated once, against the fixed vector Jᵀ S_i. What is the same for all rows is computed
+once: see :mod:`row_parts`. Rows have the same shapes, so one compiled pair serves them: a row, and its
+pull-back. The pull-back starts from what the row computed where that may be saved, else the row is computed
+once more: memory is bounded, whatever their number.
+
+On a CPU whole rows are computed side by side, each on one core.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,9 +18,9 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation import gram_of
-from firststep.conditioning import JACOBIAN_MEMORY, cross_entropy_residuals, pull_rows
-from firststep.metagradient.compiler.partition import partition
-from firststep.metagradient.compiler.rewrite import use_fast_kernels
+from firststep.conditioning import JACOBIAN_MEMORY, cross_entropy_residuals
+from firststep.metagradient.compiler.rewrite import drop_added_zeros, use_fast_kernels
+from firststep.metagradient.compiler.row_parts import row_parts
 from firststep.metagradient.compiler.trace import (
     Function,
     compile_graph,
@@ -27,11 +29,9 @@ from firststep.metagradient.compiler.trace import (
     trace_graph,
 )
 from firststep.metagradient.objective import Conditioning
-from firststep.network import FunctionalModule, Params
+from firststep.network import FunctionalModule, Params, Sharing, in_order, share_threads, using_threads
 from firststep.task import Inputs
 
-# The rows of a chunk share the network's own pass, but the graph to compile grows with them.
-ROWS_AT_ONCE = 5
 LARGEST_JACOBIAN = JACOBIAN_MEMORY // 2  # bytes: there are several copies of it at a time
 
 
@@ -46,6 +46,9 @@ def _subset_if_any(model: FunctionalModule, part: str) -> tuple[str, ...]:
         return model.subset(part)
     except ValueError:  # this network has none
         return ()
+
+
+_Saved = list[Tensor] | None
 
 
 class Conditioned(NamedTuple):
@@ -97,70 +100,120 @@ class CompiledRows:
     ) -> None:
         self._conditioning = conditioning
         self._psi = model.subset(conditioning.subset)
+        self._units = torch.eye(len(y), dtype=torch.float64, device=y.device)
 
-        def rows_and_pull_back(
-            params: Params, x: Inputs, y: Tensor, units: Tensor, fixed: tuple[Tensor, ...]
+        def row_and_pull_back(
+            params: Params, x: Inputs, y: Tensor, unit: Tensor, fixed: tuple[Tensor, ...]
         ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
             theta = {name: value.detach().requires_grad_() for name, value in params.items()}
+            psi = [theta[name] for name in self._psi]
             with torch.enable_grad():
-                logits = model(theta, x).logits
-                vector = cross_entropy_residuals(logits, y, check_finite=False)
-                rows = pull_rows(vector, [theta[name] for name in self._psi], units, create_graph=True)
-                product = torch.stack([(f * j).sum() for f, j in zip(fixed, rows, strict=True)]).sum()
-                grads = torch.autograd.grad(product, list(theta.values()), materialize_grads=True)
-            return tuple(row.detach() for row in rows), grads
+                vector = cross_entropy_residuals(model(theta, x).logits, y, check_finite=False)
+                row = torch.autograd.grad(vector, psi, unit, create_graph=True, materialize_grads=True)
+                reached = [(j, f) for j, f in zip(row, fixed, strict=True) if j.requires_grad]
+                grads = torch.autograd.grad(
+                    [j for j, _ in reached],
+                    list(theta.values()),
+                    [f for _, f in reached],
+                    materialize_grads=True,
+                )
+            return tuple(part.detach() for part in row), grads
 
-        self._units = _padded(torch.eye(len(y), dtype=torch.float64, device=y.device))
-        fixed = tuple(torch.zeros(ROWS_AT_ONCE, *params[name].shape).to(params[name]) for name in self._psi)
-        arguments = (params, x, y, self._units[:ROWS_AT_ONCE], fixed)
-        graph, _ = trace_graph(rows_and_pull_back, arguments)
-        use_fast_kernels(graph, deep_rows=True)
-        leaves = flatten(arguments)
-        inputs = len(leaves) - len(fixed)
-        parts = partition(graph, inputs, len(self._psi))
-        self._rows: Function = compile_graph(parts.forward, leaves[:inputs])
+        fixed = tuple(
+            torch.zeros_like(params[name], memory_format=torch.contiguous_format) for name in self._psi
+        )
+        arguments = (params, x, y, self._units[0], fixed)
+        graph, _ = trace_graph(row_and_pull_back, arguments)
+        drop_added_zeros(graph.graph)
+        use_fast_kernels(graph)
+        support = flatten((params, x, y))
+        parts = row_parts(graph, len(support), len(self._psi))
+        self._totals = parts.totals
+        self._shared: Function = compile_graph(parts.shared, support)
         with torch.no_grad():
-            saved = self._rows(*leaves[:inputs])[len(self._psi) :]
-        self._pull_back: Function = compile_graph(parts.backward, [*leaves, *saved])
-        self._save = storage_bytes(saved) * (len(self._units) // ROWS_AT_ONCE) <= JACOBIAN_MEMORY
+            given = [*support, *self._shared(*support)]
+        # What a row computes takes about the memory of what it reads, and as much again on the way back.
+        need = 3 * storage_bytes(given[len(support) :])
+        on_cpu = y.device.type == "cpu"
+        self._sharing = (
+            share_threads(need, JACOBIAN_MEMORY) if on_cpu else Sharing(1, torch.get_num_threads())
+        )
+        # By their number, not by who is ready first: so that a run repeats bit for bit.
+        workers = self._sharing.workers
+        self._shares = [range(worker, len(y), workers) for worker in range(workers)]
+        totals = self._zeros()
+        with using_threads(self._sharing.threads), torch.no_grad():
+            self._row: Function = compile_graph(parts.row, [*given, self._units[0]])
+            saved = self._row(*given, self._units[0])[len(self._psi) :]
+            self._pull_back: Function = compile_graph(
+                parts.pull_back, [*given, self._units[0], *fixed, *totals, *saved]
+            )
+        self._finish: Function = compile_graph(parts.finish, [*given, *totals])
+        self._save = storage_bytes(saved) * len(y) <= JACOBIAN_MEMORY
 
     @torch.no_grad()
     def __call__(self, params: Params, x: Inputs, y: Tensor, weight: Tensor) -> Conditioned:
         support = flatten((params, x, y))
-        chunks = self._units.split(ROWS_AT_ONCE)
-        parts, saved = [], []
-        for units in chunks:
-            results = self._rows(*support, units)
-            parts.append(results[: len(self._psi)])
-            saved.append(results[len(self._psi) :] if self._save else None)
-        jacobian = [
-            torch.cat(rows)[: len(y)].reshape(len(y), -1).double() for rows in zip(*parts, strict=True)
-        ]
-        gram = torch.stack([j @ j.mT for j in jacobian]).sum(0)
+        given = [*support, *self._shared(*support)]
+        psi = [params[name] for name in self._psi]
+        jacobian, saved = self._all_rows(given, psi)
+        gram = torch.stack([_outer_product(j) for j in jacobian]).sum(0)
         with torch.enable_grad():
             stage_loss = self._conditioning.stage_loss(gram.requires_grad_())
         (cotangent,) = torch.autograd.grad(stage_loss, gram, weight)
         symmetric = cotangent + cotangent.mT
         fixed = [
-            _padded((symmetric @ j).to(params[name].dtype))
-            .reshape(-1, *params[name].shape)
-            .split(ROWS_AT_ONCE)
-            for name, j in zip(self._psi, jacobian, strict=True)
+            (symmetric @ j.double()).to(j.dtype).view(-1, *value.shape)
+            for j, value in zip(jacobian, psi, strict=True)
         ]
-        del parts, jacobian, results  # copies of J that are not needed any more
-        total = [torch.zeros_like(value) for value in params.values()]
-        for number, units in enumerate(chunks):
-            values = saved[number]
-            if values is None:
-                values = self._rows(*support, units)[len(self._psi) :]
-            against = [of_parameter[number] for of_parameter in fixed]
-            grads = self._pull_back(*support, units, *against, *values)
-            saved[number] = values = None  # frees its memory
-            total = [t + g for t, g in zip(total, grads, strict=True)]
-        return Conditioned(dict(zip(params, total, strict=True)), stage_loss.detach(), gram.detach())
+        del jacobian
+        grads = self._finish(*given, *self._all_pulled_back(given, fixed, saved))
+        return Conditioned(dict(zip(params, grads, strict=True)), stage_loss.detach(), gram.detach())
+
+    def _all_rows(self, given: list[Tensor], psi: list[Tensor]) -> tuple[list[Tensor], list[_Saved]]:
+        """J, [n, entries] for each parameter, and what the rows saved."""
+        jacobian = [value.new_empty(len(self._units), value.numel()) for value in psi]
+        saved: list[_Saved] = [None] * len(self._units)
+
+        def compute(rows: range) -> None:
+            for number in rows:
+                results = self._row(*given, self._units[number])
+                for j, part in zip(jacobian, results[: len(psi)], strict=True):
+                    j[number] = part.flatten()
+                if self._save:
+                    saved[number] = results[len(psi) :]
+
+        list(in_order(compute, self._shares, self._sharing))
+        return jacobian, saved
+
+    def _all_pulled_back(self, given: list[Tensor], fixed: list[Tensor], saved: list[_Saved]) -> list[Tensor]:
+        """The totals over all rows."""
+
+        def compute(rows: range) -> list[Tensor]:
+            totals = self._zeros()
+            for number in rows:
+                values = saved[number]
+                if values is None:
+                    values = self._row(*given, self._units[number])[len(fixed) :]
+                against = [of_parameter[number] for of_parameter in fixed]
+                self._pull_back(*given, self._units[number], *against, *totals, *values)
+                saved[number] = values = None  # frees its memory
+            return totals
+
+        first, *others = in_order(compute, self._shares, self._sharing)
+        for other in others:
+            for total, value in zip(first, other, strict=True):
+                total.add_(value)  # in place: in the order in memory that was compiled for
+        return first
+
+    def _zeros(self) -> list[Tensor]:
+        device = self._units.device
+        return [
+            torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=device).zero_()
+            for like in self._totals
+        ]
 
 
-def _padded(rows: Tensor) -> Tensor:
-    """With rows of zeros, which add nothing, up to a whole number of chunks."""
-    missing = math.ceil(len(rows) / ROWS_AT_ONCE) * ROWS_AT_ONCE - len(rows)
-    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
+def _outer_product(rows: Tensor) -> Tensor:
+    exact = rows.double()
+    return exact @ exact.mT
