@@ -70,22 +70,24 @@ def added(name: str) -> int:
     return count_parameters(build_method(name), build_backbone("conv4", filters=64)).added
 
 
-RIVALS = "rivals/glyphs-conv4-16"
+RIVALS = "rivals/cifar-fs-conv4-32-pretrained"
 
 
 def method(name: str) -> str:
-    """What a method adds, and what our comparison says of it: without and with the loss, 1 and 5 steps."""
+    """What a method adds, and what our comparison says of it: plain, with the loss, with a shared head."""
     count = f"**Added to Conv4-64** (5-way, 84 px): {added(name):,} parameters."
     rows = {(row["row"], row["step"]): row for row in numbers(RIVALS)}
     page = f"[our comparison](../results/{RIVALS}/README.md)"
     if (name, "1") not in rows:
         return f"{count} It is not in the committed run of {page}."
-    table = Table([f"{page}: 5-way 1-shot glyphs, %", "1 step", "5 steps"])
-    conditioned = f"{name} + conditioning"
-    for label in (name, conditioned):
+    table = Table([f"{page}: CIFAR-FS, 5-way 5-shot, %", "1 step", "5 steps"])
+    for label in (name, f"{name} + conditioning", f"{name}, shared head"):
+        if (label, "1") not in rows:
+            continue
         table.add_row(label, cell(rows[label, "1"]), cell(rows[label, "5"]))
-    gains = [cell(rows[conditioned, step], "gain", "gain_ci95", sign=True) for step in ("1", "5")]
-    table.add_row("gain, paired by episode", *gains)
+        if label != name:
+            gains = [cell(rows[label, step], "gain", "gain_ci95", sign=True) for step in ("1", "5")]
+            table.add_row("gain, paired by episode", *gains)
     return f"{count}\n\n{table.to_markdown()}"
 
 

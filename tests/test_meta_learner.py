@@ -295,7 +295,7 @@ def test_wrong_calls_say_what_is_wrong(call: Any, message: str) -> None:
 
 
 def test_dropout_is_refused_by_name() -> None:
-    network = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(256, 3)).double()
+    network = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 3)).double()
     with pytest.raises(ValueError, match="'1'"):
         fs.MetaLearner(network)(TASKS)
     fs.MetaLearner(network.eval())(TASKS)
