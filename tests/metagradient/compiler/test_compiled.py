@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 
 from firststep import Conditioning, Task, build_method, maml
 from firststep.functional import FunctionalModule, MetaGradient
-from firststep.metagradient.compiler import rows
+from firststep.metagradient.compiler import compiled, rows
 from firststep.metagradient.compiler.trace import Function
 from firststep.metagradient.stepwise import Stepwise
 from networks import perturbed_rule_params, shallow_conv, shallow_task, small_conv, small_task
@@ -122,6 +122,27 @@ def strict(graph: GraphModule, leaves: list[torch.Tensor]) -> Function:
         return graph(*arguments)
 
     return run
+
+
+class ViewingMany(Viewing):
+    """Takes the usual order of memory alone where there are more than eight images."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return super().forward(images if len(images) > 8 else images.contiguous())
+
+
+def test_what_was_compiled_for_another_order_of_memory_is_compiled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "compile_graph", strict)
+    source = torch.Generator().manual_seed(5)
+    images, labels = torch.randn(12, 2, 4, 2, generator=source, dtype=torch.float64), torch.arange(12) % 3
+    tasks = [Task(images[:3], labels[:3], images[n:], labels[n:]) for n in (6, 3)]
+    model = FunctionalModule(ViewingMany().double())
+    slow, fast = (engine(model, steps=2, compile=compile) for compile in (False, True))
+    for task in (*tasks, tasks[0]):  # the second one's query set has nine images
+        expected, result = (compute(model.params(), {}, [task]) for compute in (slow, fast))
+        assert total_error(result.params, expected.params) < 1e-10
 
 
 @pytest.mark.parametrize(("subset", "memory"), [("all", None), (("blocks.0.*", "classifier.bias"), 0)])

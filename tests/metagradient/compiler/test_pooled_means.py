@@ -48,7 +48,7 @@ def test_means_are_the_same_and_nothing_is_put_back(
     other = noise(3, 2, *size, seed=2, channels_last=channels_last)
     graph, _ = trace_graph(means, (images, values, other))
     expected = graph(images, values, other)
-    fuse_pooling(graph.graph, moved=True)
+    fuse_pooling(graph.graph)
     take_means_before_unpooling(graph.graph)
     graph.graph.eliminate_dead_code()
     graph.recompile()

@@ -76,6 +76,10 @@ class _Shared:
     works: bool = True
     channels_last: bool = True
 
+    def clear(self) -> None:
+        self.pairs.clear()
+        self.queries.clear()
+
 
 class CompiledSteps:
     """As :class:`EagerSteps`, compiled at the first call with a new shape.
@@ -191,6 +195,7 @@ class CompiledSteps:
                     if not self._shared.channels_last:
                         self._give_up(error)
                     self._shared.channels_last = False
+                    self._shared.clear()  # made for images that will not come any more
         return known.get(key)
 
     def _compile_pair(
@@ -238,8 +243,7 @@ class CompiledSteps:
 
     def _give_up(self, error: Exception) -> None:
         self._shared.works = False
-        self._shared.pairs.clear()
-        self._shared.queries.clear()
+        self._shared.clear()
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         warnings.warn(f"compiling failed, going on without ({reason})", RuntimeWarning, stacklevel=6)
 

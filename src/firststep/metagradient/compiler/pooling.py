@@ -27,9 +27,6 @@ _VIEWS = tuple(
     for name in ("view", "_unsafe_view", "reshape", "clone", "expand", "unsqueeze")
 )
 
-# An argmax belongs to its window, wherever a whole batch of them is moved.
-_MOVES = (*_VIEWS, aten.permute.default)
-
 
 def max_pool_2x2(images: Tensor, channels_last: bool) -> tuple[Tensor, Tensor]:
     """The largest of each four entries, and which it is: 0 to 3, the first of equals."""
@@ -103,15 +100,11 @@ def _operators() -> torch.library.Library:
 _library = globals().get("_library") or _operators()
 
 
-def fuse_pooling(graph: Graph, *, moved: bool = False) -> None:
-    """Use these operators where ``graph`` has 2x2 max-pooling and its derivatives of any order.
-
-    ``moved``: also where the argmax is read after a change of its dimensions' order, as batched rows do.
-    """
-    operations = _MOVES if moved else _VIEWS
+def fuse_pooling(graph: Graph) -> None:
+    """Use these operators where ``graph`` has 2x2 max-pooling and its derivatives of any order."""
     for node in list(graph.nodes):
         if node.target is aten.max_pool2d_with_indices.default and _is_two_by_two(node.args):
-            users = list(_users_of_argmax(node, operations))
+            users = list(_users_of_argmax(node))
             if all(_known(user, node) for user in users):
                 for user in users:
                     _unpool(graph, user, node) if _is_backward(user) else _gather(graph, user, node)
@@ -127,8 +120,8 @@ def _is_two_by_two(arguments: tuple[object, ...]) -> bool:
     return given[1:] == defaults[1:]
 
 
-def _users_of_argmax(pool: Node, operations: tuple[object, ...]) -> Iterator[Node]:
-    """What computes with the argmax of a pooling, directly or after some of these operations."""
+def _users_of_argmax(pool: Node) -> Iterator[Node]:
+    """What computes with the argmax of a pooling, directly or after views of it."""
     stack = [user for user in pool.users if user.target is getitem and user.args[1] == 1]
     seen: set[Node] = set()
     while stack:
@@ -136,7 +129,7 @@ def _users_of_argmax(pool: Node, operations: tuple[object, ...]) -> Iterator[Nod
             if user in seen:
                 continue
             seen.add(user)
-            if user.target in operations:
+            if user.target in _VIEWS:
                 stack.append(user)
             else:
                 yield user
