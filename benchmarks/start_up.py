@@ -2,7 +2,8 @@
 
 Beside the import of torch alone. The compiled start is the first meta-gradient of Conv4-64 (84 px, 5-way
 5-shot, 5 steps) in a fresh process: cold with an empty folder for all that the compiler keeps on disk, warm
-with what the cold one has left there. Imports are not in it. Beside the seconds of the clock are those of
+with what the cold one has left there, and with the kernels' C++ alone found there, so that what is left is
+Python's part of a cold start. Imports are not in it. Beside the seconds of the clock are those of
 the processor, children included: on a busy machine they say more.
 
     python benchmarks/start_up.py [--only imports|compiled] [--network "Conv4-32, 28 px"]
@@ -56,15 +57,16 @@ def imports() -> dict[str, float]:
 
 
 def compiled(network: str) -> dict[str, float]:
-    """One cold start and one warm one."""
+    """One start of each kind."""
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         # The compiler keeps its header in the temporary folder, whatever the other variable says.
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/kept", "TMPDIR": folder}
-        for name in ("cold", "warm"):
+        no_graphs = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
+        for name, settings in {"cold": {}, "warm": {}, "C++ kept": no_graphs}.items():
             done = subprocess.run(
                 [sys.executable, "-c", FIRST_CALL, network],
-                check=True, stdout=subprocess.PIPE, text=True, cwd=HERE, env=environment,
+                check=True, stdout=subprocess.PIPE, text=True, cwd=HERE, env=environment | settings,
             )  # fmt: skip
             clock, processor = json.loads(done.stdout)
             found |= {f"compiled, {name}": clock, f"compiled, {name}, processor": processor}

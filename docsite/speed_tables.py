@@ -7,7 +7,7 @@ from typing import Any
 from docsite.results import benchmark, benchmarks
 from firststep.utils.table import Table
 
-PEERS = ("higher", "torchopt", "plain autograd")
+PEERS = ("higher", "torchopt", "plain autograd", "plain autograd, torch's batch norm")
 MAIN = ("Conv4-64, 84 px", 5)
 LABELS = {
     "firststep": "firststep, compiled",
@@ -17,6 +17,7 @@ LABELS = {
     "firststep eager, nothing kept": "firststep, not compiled, nothing kept",
     "firststep eager": "firststep, not compiled, everything kept",
     "plain autograd": "plain autograd in one graph",
+    "plain autograd, torch's batch norm": "plain autograd in one graph, torch's own batch norm",
     "torchopt": "torchopt",
     "higher": "higher",
     "torchopt, freed memory kept": "torchopt, freed memory kept for good and large pages",
