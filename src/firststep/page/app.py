@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -84,12 +83,11 @@ class Page:
             Route("/api/runs/{key:path}", self._guarded(self._run), methods=["GET"]),
         ]
         handlers = {HTTPException: _http_error}
-        inner = Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=handlers)  # type: ignore[arg-type]
+        inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
         return Guard(inner, address)
 
-    @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        yield
+    def close(self) -> None:
+        """Let its threads end, without waiting for what they are at."""
         self._adaptations.close()
         self._quick.close()
 

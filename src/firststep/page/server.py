@@ -67,7 +67,10 @@ def serve(page: Page, listening: socket.socket, address: Address, on_ready: Call
     """Until Ctrl-C or SIGTERM; ``on_ready`` is called when the first request can be answered."""
     with _for_many_threads():
         server = _server(page, listening, address, on_ready)
-        server.run(sockets=[listening])
+        try:
+            server.run(sockets=[listening])
+        finally:
+            page.close()
 
 
 @contextmanager
@@ -86,6 +89,7 @@ def in_background(page: Page, listening: socket.socket, address: Address) -> Ite
         finally:
             server.should_exit = True
             thread.join()
+            page.close()
 
 
 def _server(
@@ -99,7 +103,7 @@ def _server(
         server_header=False,
         proxy_headers=False,
         ws="none",
-        lifespan="on",
+        lifespan="off",  # the server would wait for its end, for as long as that takes
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=SECONDS_TO_END,
     )
