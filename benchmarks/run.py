@@ -3,6 +3,7 @@
     make bench                                     # everything: most of an hour on two idle cores
     python benchmarks/run.py --go-on               # what a run that was cut short has not measured
     python benchmarks/run.py --only "28 px"        # the settings whose name contains this
+    python benchmarks/run.py --go-on --rest profile   # after them, this alone
 
 Run it on an idle machine. Results are ratios within one run; the absolute times are this machine's.
 """
@@ -124,11 +125,17 @@ def others() -> str:
     )
 
 
+REST = {"profile": where_the_time_goes, "convolutions": convolutions_alone, "others": others}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="settings whose name contains this")
+    parser.add_argument(
+        "--rest", nargs="+", choices=REST, metavar="PART", help=f"no settings, only of {', '.join(REST)}"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "results.md")
     parser.add_argument("--go-on", action="store_true", help="measure only what --out lacks")
     options = parser.parse_args()
@@ -140,11 +147,11 @@ def main() -> None:
     record = Record(options.out, INTRODUCTION.format(machine=machine()), go_on=options.go_on)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # so that the first calls are cold
-        for setting in wanted:
+        for setting in () if options.rest else wanted:
             if setting not in record:
                 record.add(setting, *one_setting(setting))
-        if not options.only and not record.rest:
-            record.rest = where_the_time_goes() + convolutions_alone() + others()
+        if options.rest or not (options.only or record.rest):
+            record.rest = "".join(REST[part]() for part in options.rest or REST)
     record.write()
 
 
