@@ -78,7 +78,10 @@ def one_setting(setting: Setting) -> tuple[str, Measured]:
 
 def where_the_time_goes() -> str:
     """Of the compiled engine, so that a missed target can be understood."""
-    text = "\n## Where the time goes\n\nOne meta-gradient of firststep, K = 5, by torch's profiler, in ms.\n"
+    text = (
+        "\n## Where the time goes\n\nOne meta-gradient of firststep, K = 5, by torch's profiler, in ms; "
+        "with all on one thread.\n"
+    )
     plain = sorted({setting.network for setting in SETTINGS if setting.network.startswith("Conv")})
     for name, *subset in (*((network,) for network in plain), *PROFILED_TOO):
         parts = json.loads(script("time_shares.py", name, "5", *subset).splitlines()[-1])

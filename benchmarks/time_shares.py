@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
+import torch
 from torch.profiler import ProfilerActivity, profile
 
 from contenders import CONTENDERS
@@ -16,6 +17,7 @@ from contenders import CONTENDERS
 # What a profiled operation's name contains, first match counts.
 PARTS = {
     "convolutions": ("convolution",),
+    "matrix products, kernel gradients among them": ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"),
     "pooling": ("pool", "firststep::", "gather"),
     "filling and copying memory": ("fill_", "zero_", "copy_", "clone", "empty", "resize_"),
     "entry by entry and reductions, compiled": ("CompiledFxGraph", "cpp_fused"),
@@ -24,7 +26,9 @@ REST = "dispatch and the rest"
 
 
 def shares(network: str, steps: int, *subset: str) -> dict[str, float]:
-    """Milliseconds of each part."""
+    """Milliseconds of each part; with `all` on one thread, for the profiler does not see others."""
+    if "all" in subset:
+        torch.set_num_threads(1)
     compute = CONTENDERS[" + ".join(["firststep", *subset])](network, steps)
     for _ in range(3):
         compute()
