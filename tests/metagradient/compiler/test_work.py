@@ -20,6 +20,7 @@ from firststep.metagradient.stepwise import DEFAULT_MEMORY, MOST_SAVED
 from networks import generator
 
 aten = torch.ops.aten
+SUMS = (aten.mean.dim, aten.sum.dim_IntList)
 PRODUCT = torch.ops.firststep.kernel_gradient.default
 
 
@@ -78,6 +79,20 @@ def test_no_image_is_slid_over_another(graphs: tuple[FunctionalModule, Graphs]) 
     for node in (*step.graph.nodes, *pull_back.graph.nodes):
         if node.target is aten.convolution.default:
             assert tuple(node.args[1].meta["val"].shape[2:]) in kernels
+
+
+@pytest.mark.parametrize("graphs", ["conv4"], indirect=True)
+def test_channels_of_large_images_are_summed_up_as_seldom_as_can_be(
+    graphs: tuple[FunctionalModule, Graphs],
+) -> None:
+    """Batch norm's two statistics and their two counterparts on the way back, and each time a bias.
+
+    All others are over the entries that pooling takes, a quarter.
+    """
+    _, (step, pull_back, _) = graphs
+    for part in (step, pull_back):
+        sums = [node.args[0].meta["val"].shape for node in part.graph.nodes if node.target in SUMS]
+        assert sum(list(shape) == [5, 64, 84, 84] for shape in sums) == 3
 
 
 @pytest.mark.parametrize("graphs", ["conv4"], indirect=True)

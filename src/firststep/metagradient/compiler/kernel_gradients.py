@@ -27,6 +27,8 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
+from firststep.metagradient.compiler.torch_internals import force_stride_order
+
 aten = torch.ops.aten
 
 _FEW_ENTRIES = 32  # of a kernel's input side, where images have one channel or three
@@ -94,7 +96,9 @@ def _patches(
     reach = [(n - 1) * step + k for n, step, k in zip(out, stride, size, strict=True)]
     below, right = reach[0] - rows - images.shape[2], reach[1] - columns - images.shape[3]
     pixels = images.permute(0, 2, 3, 1)
-    padded = torch.nn.functional.pad(pixels, (0, 0, columns, right, rows, below))
+    padded = torch.nn.functional.pad(pixels, (0, 0, columns, right, rows, below)).contiguous()
+    # Written to memory, so that the windows' rows are copied whole and no entry asks whether it is inside.
+    padded = force_stride_order()(padded, padded.stride())
     windows = padded.unfold(1, size[0], stride[0]).unfold(2, size[1], stride[1])  # [n, h, w, c, kh, kw]
     return windows.permute(0, 1, 2, 4, 5, 3).reshape(len(images), out[0] * out[1], -1)
 

@@ -48,6 +48,7 @@ def _shorten(graph: Graph, node: Node, images: Node, shape: list[int]) -> None:
             values = product
         small = [*shape[:-2], *values.meta["val"].shape[-2:]]
         apart = graph.call_function(aten.reshape.default, (values, small))
+        apart.meta = dict(values.meta, val=values.meta["val"].reshape(small))
         total = graph.call_function(aten.sum.dim_IntList, (apart, node.args[1]))
         total.meta = dict(node.meta)
         mean = graph.call_function(aten.div.Tensor, (total, prod(shape) // prod(node.meta["val"].shape)))

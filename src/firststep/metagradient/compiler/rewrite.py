@@ -28,6 +28,7 @@ _CONVOLUTIONS = (
 def use_fast_kernels(graph: GraphModule) -> None:
     """Change ``graph`` in place."""
     fuse_pooling(graph.graph)
+    drop_added_zeros(graph.graph)
     take_means_before_unpooling(graph.graph)
     use_fast_kernel_gradients(graph.graph)
     for node in graph.graph.nodes:

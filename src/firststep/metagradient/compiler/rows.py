@@ -19,7 +19,7 @@ from torch import Tensor
 
 from firststep.adaptation import gram_of
 from firststep.conditioning import JACOBIAN_MEMORY, cross_entropy_residuals
-from firststep.metagradient.compiler.rewrite import drop_added_zeros, use_fast_kernels
+from firststep.metagradient.compiler.rewrite import use_fast_kernels
 from firststep.metagradient.compiler.row_parts import row_parts
 from firststep.metagradient.compiler.trace import (
     Function,
@@ -124,7 +124,6 @@ class CompiledRows:
         )
         arguments = (params, x, y, self._units[0], fixed)
         graph, _ = trace_graph(row_and_pull_back, arguments)
-        drop_added_zeros(graph.graph)
         use_fast_kernels(graph)
         support = flatten((params, x, y))
         parts = row_parts(graph, len(support), len(self._psi))

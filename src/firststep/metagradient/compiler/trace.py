@@ -16,6 +16,7 @@ from torch.fx import GraphModule
 
 from firststep.metagradient.compiler.materialize import materialize
 from firststep.metagradient.compiler.source_digest import SOURCE_DIGEST
+from firststep.metagradient.compiler.sums import sum_in_two_stages
 from firststep.metagradient.compiler.torch_internals import (
     TreeSpec,
     compile_for,
@@ -29,7 +30,9 @@ Function = Callable[..., Any]
 
 # How much a result may read and still be computed anew at each of its readers instead of being written to
 # memory. Most of the reads here are of a few numbers per channel, which stay in the processor's cache.
-_OPTIONS = {"realize_reads_threshold": 16, "realize_opcount_threshold": 100}
+# Left to itself, the compiler also takes anything with four dimensions for images whose channels are the
+# second: of pooling's pixels, where they are the last, it makes copies with the height innermost.
+_OPTIONS = {"realize_reads_threshold": 16, "realize_opcount_threshold": 100, "layout_optimization": False}
 
 
 def flatten(values: Any) -> list[Any]:
@@ -60,6 +63,7 @@ def trace_graph(function: Function, arguments: tuple[Any, ...]) -> tuple[GraphMo
 
 def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
     """The graph compiled for inputs like these, now: where a failure can still be handled."""
+    sum_in_two_stages(graph.graph)
     materialize(graph)
     # The compiled code asks for so many threads, whoever calls it.
     options = {**_OPTIONS, "cpp.threads": torch.get_num_threads()}
