@@ -30,19 +30,20 @@ def forms(layer: nn.Conv2d, shape: tuple[int, ...]) -> Forms:
     """On noise of this shape, channels last."""
     kernel = layer.weight.detach()
     stride, padding, size = list(layer.stride), list(layer.padding), list(kernel.shape[2:])
+    groups = layer.groups  # the product knows none
     x = torch.randn(shape).to(memory_format=torch.channels_last)
-    g = torch.randn_like(F.conv2d(x, kernel, None, stride, padding))
+    g = torch.randn_like(F.conv2d(x, kernel, None, stride, padding, 1, groups))
     rest = [x.shape[d] + 2 * padding[d - 2] - size[d - 2] - stride[d - 2] * (g.shape[d] - 1) for d in (2, 3)]
 
     def backward(*wanted: bool) -> object:
         return aten.convolution_backward(
-            g, x, kernel, None, stride, padding, [1, 1], False, [0, 0], 1, [*wanted, False]
+            g, x, kernel, None, stride, padding, [1, 1], False, [0, 0], groups, [*wanted, False]
         )
 
     return Forms(
-        lambda: F.conv2d(x, kernel, None, stride, padding),
+        lambda: F.conv2d(x, kernel, None, stride, padding, 1, groups),
         lambda: backward(True, False),
-        lambda: aten.convolution(g, kernel, None, stride, padding, [1, 1], True, rest, 1),
+        lambda: aten.convolution(g, kernel, None, stride, padding, [1, 1], True, rest, groups),
         lambda: backward(False, True),
         lambda: torch.ops.firststep.kernel_gradient(g, x, size, stride, padding),
     )

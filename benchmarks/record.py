@@ -20,7 +20,8 @@ class Record:
         self._file = page.with_suffix(".json")
         self._introduction = introduction
         self._sections: dict[str, dict[str, Any]] = {}
-        self.rest = ""
+        self.rest: dict[str, str] = {}
+        """What comes after the settings, by part."""
         if go_on and self._file.is_file():
             found = json.loads(self._file.read_text())
             self._sections, self.rest = found["sections"], found["rest"]
@@ -45,7 +46,7 @@ class Record:
         text += "".join(f"{one['section']}\nCode of commit {one['code']}.\n" for one in known)
         if missing:
             text += f"\nNot measured here: {'; '.join(missing)}.\n"
-        self._page.write_text(text + self.rest)
+        self._page.write_text(text + "".join(self.rest.values()))
         self._file.write_text(json.dumps({"sections": self._sections, "rest": self.rest}, indent=1) + "\n")
 
 

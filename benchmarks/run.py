@@ -3,7 +3,7 @@
     make bench                                     # everything: most of an hour on two idle cores
     python benchmarks/run.py --go-on               # what a run that was cut short has not measured
     python benchmarks/run.py --only "28 px"        # the settings whose name contains this
-    python benchmarks/run.py --go-on --rest profile   # after them, this alone
+    python benchmarks/run.py --go-on --rest profile   # after them, this alone; other parts stay
 
 Run it on an idle machine. Results are ratios within one run; the absolute times are this machine's.
 """
@@ -154,7 +154,9 @@ def main() -> None:
             if setting not in record:
                 record.add(setting, *one_setting(setting))
         if options.rest or not (options.only or record.rest):
-            record.rest = "".join(REST[part]() for part in options.rest or REST)
+            for part in options.rest or REST:
+                record.rest[part] = REST[part]()
+                record.write()
     record.write()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from contenders import FOUR, FREED_KEPT
+from contenders import FOUR, FREED_KEPT, ROUNDED
 from meta_gradient import PEERS, Measured
 
 
@@ -67,12 +67,21 @@ def _beside_peers(one: Measured, name: str, peer: str) -> Iterator[Target]:
     if one.network == MAIN and one.steps == 5:
         yield at_most(f"{name}: peak over that of {peer}", 0.5, smaller)
         yield at_most(f"{name}: time over the floor", 1.5, one.seconds["firststep"] / one.floor)
+        kept = f"firststep{FREED_KEPT}"
+        if kept in one.seconds:
+            yield at_most(f"{name}: the same, freed memory kept for both", 1.5, one.seconds[kept] / one.floor)
+        if ROUNDED in one.peak:
+            ratio = one.peak[ROUNDED] / one.peak[peer]
+            yield at_most(f"{name}: peak saved as bfloat16 over that of {peer}", 0.5, ratio)
         yield at_most(f"{name}: first call, nothing compiled before", 45, one.first["firststep"], "s")
         again = f"firststep{FREED_KEPT}"  # another process, later
         if again in one.first:
             yield at_most(f"{name}: first call, compiled before", 5, one.first[again], "s")
     if one.network == MAIN and one.steps == 20:
         yield at_most(f"{name}: peak over that of {peer}", 1 / 6, smaller)
+        if ROUNDED in one.peak:
+            ratio = one.peak[ROUNDED] / one.peak[peer]
+            yield at_most(f"{name}: peak saved as bfloat16 over that of {peer}", 1 / 6, ratio)
 
 
 def _by_steps(measured: list[Measured]) -> Iterator[Target]:

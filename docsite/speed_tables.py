@@ -14,6 +14,7 @@ LABELS = {
     "firststep + cls": "firststep, compiled, with the conditioning loss on `cls`",
     "firststep, freed memory kept": "firststep, compiled, freed memory kept for good and large pages "
     "(what `firststep train --compile` does)",
+    "firststep, saved as bfloat16": "firststep, compiled, what is saved rounded to bfloat16 (not exact)",
     "firststep eager, nothing kept": "firststep, not compiled, nothing kept",
     "firststep eager": "firststep, not compiled, everything kept",
     "plain autograd": "plain autograd in one graph",

@@ -79,6 +79,7 @@ class MetaLearner(nn.Module):
             shape, faster from then on.
         memory: bytes that inner steps may use to keep their results for the backward pass; see
             :class:`firststep.functional.MetaGradient`.
+        saved_dtype: type that these results are rounded to meanwhile, with ``compile=True``; see there too.
         streams: CUDA streams that the tasks of a batch are distributed over.
         generator: source of the rule's initial parameters, where they are random.
 
@@ -109,6 +110,7 @@ class MetaLearner(nn.Module):
         engine: str = "stepwise",
         compile: bool = False,
         memory: int | None = None,
+        saved_dtype: torch.dtype | None = None,
         streams: int = 1,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -137,6 +139,7 @@ class MetaLearner(nn.Module):
             "engine": engine,
             "compile": compile,
             "memory": memory,
+            "saved_dtype": saved_dtype,
             "streams": streams,
         }
         self._engine: MetaGradient | None = None

@@ -49,13 +49,18 @@ class Stepwise:
         conditioning: Conditioning | None,
         compile: bool = False,
         memory: int | None = None,
+        saved_dtype: torch.dtype | None = None,
     ) -> None:
         self.model = model
         self.rule = rule
         self.steps = steps
         self.conditioning = conditioning
         self.memory = memory
-        self.work: Steps = (CompiledSteps if compile else EagerSteps)(model, rule, conditioning)
+        self.work: Steps = (
+            CompiledSteps(model, rule, conditioning, saved_dtype)
+            if compile
+            else EagerSteps(model, rule, conditioning)
+        )
 
     def __call__(
         self, params: Params, rule_params: Params, task: Task, query_weights: tuple[float, ...]

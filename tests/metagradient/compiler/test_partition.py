@@ -1,4 +1,4 @@
-"""Of pooling, the argmax is saved as bytes and the results are not saved at all."""
+"""Of pooling, the argmax is saved as bytes and the results are not saved at all; the rest as wanted."""
 
 from __future__ import annotations
 
@@ -36,3 +36,19 @@ def test_pooling_is_saved_as_bytes() -> None:
     (gradient,) = parts.backward(images, kernel, cotangent, *saved)
     for got, wanted in zip((result, gradient), forward_and_backward(images, kernel, cotangent), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_saved_is_rounded_and_nothing_else() -> None:
+    images = torch.randn(3, 8, 9, 7, generator=generator(0), dtype=torch.float64)
+    kernel = torch.randn(5, 8, 3, 3, generator=generator(1), dtype=torch.float64)
+    cotangent = torch.randn(3, 5, 3, 2, generator=generator(2), dtype=torch.float64)
+    graph, _ = trace_graph(forward_and_backward, (images, kernel, cotangent))
+    use_fast_kernels(graph)
+    parts = partition(graph, 2, 1, saved_dtype=torch.float32)
+    result, *saved = parts.forward(images, kernel)
+    assert {value.dtype for value in saved} == {torch.uint8, torch.float32}
+    (gradient,) = parts.backward(images, kernel, cotangent, *saved)
+    expected, exact = forward_and_backward(images, kernel, cotangent)
+    assert torch.equal(result, expected)
+    assert gradient.dtype is torch.float64
+    assert 0 < ((gradient - exact).norm() / exact.norm()).item() < 1e-6

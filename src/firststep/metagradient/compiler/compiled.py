@@ -89,11 +89,18 @@ class CompiledSteps:
     everything runs without the compiler.
     """
 
-    def __init__(self, model: FunctionalModule, rule: Rule, conditioning: Conditioning | None) -> None:
+    def __init__(
+        self,
+        model: FunctionalModule,
+        rule: Rule,
+        conditioning: Conditioning | None,
+        saved_dtype: torch.dtype | None = None,
+    ) -> None:
         self._eager = EagerSteps(model, rule, conditioning)
         self._by_rows = conditioning if conditioning and reaches_deep(model, conditioning.subset) else None
         self._traced = EagerSteps(model, rule, None if self._by_rows else conditioning, True)
         self._shared = _Shared()
+        self._saved_dtype = saved_dtype
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompiledSteps:
         """With a network of its own. What is compiled does not call the network, and is shared."""
@@ -222,7 +229,7 @@ class CompiledSteps:
         leaves = flatten(arguments)
         outputs = len(flatten(tree_unflatten(list(range(structure.num_leaves)), structure)[0]))
         inputs = len(flatten((params, rule_params, x, y)))
-        parts = partition(graph, inputs, outputs)
+        parts = partition(graph, inputs, outputs, self._saved_dtype)
         queries = self._shared.queries
         compiled: tuple[Function, TreeSpec] | None = None
         key = None if query is None else _query_key(params, *query)

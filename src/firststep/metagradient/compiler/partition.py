@@ -5,6 +5,8 @@ again. Products, convolutions, reductions and pooling are saved for backward; po
 once more from what is saved, because a compiler fuses them into their reader, where they cost less than
 memory traffic. Of a pooling the argmax is saved, a byte for each result: the results are entries of its
 images, which are computed from what is saved. About two tensors per convolution are saved.
+
+What is saved may be rounded to a smaller type meanwhile: the way back then starts from rounded values.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 import firststep.metagradient.compiler.pooling  # noqa: F401  (defines the operators)
@@ -37,8 +40,13 @@ class Partition(NamedTuple):
     """(all inputs, then what was saved) → the other results."""
 
 
-def partition(graph: GraphModule, forward_inputs: int, forward_outputs: int) -> Partition:
-    """Cut ``graph``, whose first inputs and results, this many of each, are those of the forward part."""
+def partition(
+    graph: GraphModule, forward_inputs: int, forward_outputs: int, saved_dtype: torch.dtype | None = None
+) -> Partition:
+    """Cut ``graph``, whose first inputs and results, this many of each, are those of the forward part.
+
+    ``saved_dtype``: of what is saved, but for a few numbers per channel.
+    """
     inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
     results = list(output.args[0])
@@ -52,22 +60,29 @@ def partition(graph: GraphModule, forward_inputs: int, forward_outputs: int) -> 
     )
     types = {argmax: values.meta["val"].dtype for values, argmax in pooled.items()}
     for number, node in enumerate(saved):
-        if node in types:
-            _save_as_bytes(parts, len(ahead) + number, len(inputs) + number, types[node])
+        where = len(ahead) + number, len(inputs) + number
+        if node in types:  # only while saved: of bytes the compiler would unpool without vector instructions
+            _save_as(parts, *where, torch.uint8, types[node])
+        elif saved_dtype is not None and _is_large(node):
+            _save_as(parts, *where, saved_dtype, node.meta["val"].dtype)
     for part in parts:
         part.recompile()
     return parts
 
 
-def _save_as_bytes(parts: Partition, result: int, argument: int, dtype: torch.dtype) -> None:
-    """A result of the forward part that is an argument of the backward part: numbers from 0 to 3.
+def _is_large(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 1
 
-    Only while saved: of bytes the compiler would do pooling's way back without vector instructions.
-    """
+
+def _save_as(
+    parts: Partition, result: int, argument: int, saved_dtype: torch.dtype, dtype: torch.dtype
+) -> None:
+    """A result of the forward part that is an argument of the backward part, of another type in between."""
     (output,) = (node for node in parts.forward.graph.nodes if node.op == "output")
     values = list(output.args[0])
     with parts.forward.graph.inserting_before(output):
-        values[result] = _converted(parts.forward.graph, values[result], torch.uint8)
+        values[result] = _converted(parts.forward.graph, values[result], saved_dtype)
     output.args = (values,)
     placeholders = [node for node in parts.backward.graph.nodes if node.op == "placeholder"]
     saved = placeholders[argument]
