@@ -33,6 +33,7 @@ Written by `make bench`, where it was cut short in further sittings (`--go-on`).
 parameters. *First call* includes compiling where there is any: cold the first time a network is met in this
 file, from the compiler's cache after that. *Peak* is the process's largest resident memory, Python, PyTorch
 and what the compiler does in the process included; *after the first call* is without that.
+Contenders take turns; in its turn each is called twice and the second call counts.
 *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
 the query set) at the speed that the network's largest convolution reaches by itself; *at each
 convolution's own speed*: every one at the best that it reaches by itself, below which only other convolution

@@ -121,9 +121,7 @@ def test_the_meta_gradient_is_that_of_plain_autograd(method: str, head: str) -> 
 
 @pytest.mark.parametrize("options", [{"engine": "unrolled"}, {"memory": 0}, {"compile": True}])
 @pytest.mark.parametrize("head", ONE_ROW)
-def test_every_engine_gives_it(
-    head: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_engine_gives_it(head: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     # The traced graphs, run as they are: to compile them takes minutes and changes nothing here.
     monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
     # Of different numbers of classes, which are compiled one by one

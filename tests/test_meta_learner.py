@@ -224,9 +224,7 @@ def text_task(form: type) -> tuple[Any, Tensor, Any, Tensor]:
 
 @pytest.mark.parametrize("compile", [False, True])
 @pytest.mark.parametrize("form", [tuple, dict])
-def test_inputs_may_be_tuples_or_dicts(
-    form: type, compile: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inputs_may_be_tuples_or_dicts(form: type, compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if form is dict:  # the same graphs as of tuples: traced, and run as they are
         monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
     network = TwoInputs().double()
