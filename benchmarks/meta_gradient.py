@@ -2,7 +2,7 @@
 
 Each contender runs in a fresh process. Its gradient is checked against plain autograd's before anything is
 timed; then the contenders of a setting take turns, so that a slow moment of the machine meets all of them. In
-its turn each is called twice, and the second call counts: while a process waits, a system may take memory away.
+its turn each is called twice, and the second call counts: of a process that waits, a system may take memory.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class MetaGradient:
             Default: at most five steps within 384 MiB, so that the peak stays the same whatever K is.
         saved_dtype: type that what steps save is rounded to meanwhile (compiled only), such as
             ``torch.bfloat16`` for half the memory. The steps and the losses stay what they are, but the
-            gradient is not exact any more: with bfloat16 it is one or two per cent off. Default: not rounded.
+            gradient is not exact any more: with bfloat16 it is about one per cent off. Default: not rounded.
         streams: on a GPU, the CUDA streams that the tasks of a meta-batch are distributed over, so that small
             networks fill the device. Memory grows with it; the numbers stay the same. A CPU has none.
 
