@@ -41,7 +41,6 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(GraphLowering, "codegen", note)
     monkeypatch.setattr(AsyncCompile, "cpp_pybinding", lambda *_: None)
-    monkeypatch.setattr(torch._inductor.config, "force_disable_caches", True)
     monkeypatch.setattr(compiled, "compile_graph", lowered)
     monkeypatch.setattr(compiled, "start_cpp_compiler", lambda: None)
     one = [nn.Conv2d(3, CHANNELS, 3, padding=1), BatchStatisticsNorm(CHANNELS), nn.MaxPool2d(2), nn.ReLU()]
@@ -54,7 +53,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     model = FunctionalModule(nn.Sequential(*one, *two))
     images = torch.randn(IMAGES, 3, SIZE, SIZE, generator=generator(0))
     steps = compiled.CompiledSteps(model, maml(0.1), None)
-    assert steps.saved_bytes(model.params(), {}, images, torch.arange(IMAGES))
+    # By the compiler's own means: its settings do not survive being set back one by one.
+    with torch._inductor.config.patch(force_disable_caches=True):
+        assert steps.saved_bytes(model.params(), {}, images, torch.arange(IMAGES))
     return found
 
 
