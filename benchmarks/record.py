@@ -34,7 +34,7 @@ class Record:
         self._sections[str(setting)] = {
             "section": section,
             "medians": dataclasses.asdict(medians),
-            "code": _code_version(),
+            "code": code_version(),
         }
         self.write()
 
@@ -50,7 +50,7 @@ class Record:
         self._file.write_text(json.dumps({"sections": self._sections, "rest": self.rest}, indent=1) + "\n")
 
 
-def _code_version() -> str:
+def code_version() -> str:
     """Settings may be measured in several sittings: which code each is about."""
 
     def git(*words: str) -> str:

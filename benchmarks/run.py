@@ -23,7 +23,7 @@ import torch
 
 import meta_gradient
 from meta_gradient import HERE, SETTINGS, Measured, Setting
-from record import Record
+from record import Record, code_version
 
 INTRODUCTION = """# Speed and memory: results
 
@@ -33,7 +33,8 @@ Written by `make bench`, where it was cut short in further sittings (`--go-on`).
 parameters. *First call* includes compiling where there is any: cold the first time a network is met in this
 file, from the compiler's cache after that. *Peak* is the process's largest resident memory, Python, PyTorch
 and what the compiler does in the process included; *after the first call* is without that.
-Contenders take turns; in its turn each is called twice and the second call counts.
+Contenders take turns; in its turn each is called twice and the second call counts, unless a section says
+that it was one call.
 *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
 the query set) at the speed that the network's largest convolution reaches by itself; *at each
 convolution's own speed*: every one at the best that it reaches by itself, below which only other convolution
@@ -81,7 +82,7 @@ def where_the_time_goes() -> str:
     """Of the compiled engine, so that a missed target can be understood."""
     text = (
         "\n## Where the time goes\n\nOne meta-gradient of firststep, K = 5, by torch's profiler, in ms; "
-        "with all on one thread.\n"
+        f"with all on one thread. Code of commit {code_version()}.\n"
     )
     plain = sorted({setting.network for setting in SETTINGS if setting.network.startswith("Conv")})
     for name, *subset in (*((network,) for network in plain), *PROFILED_TOO):

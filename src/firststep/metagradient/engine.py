@@ -45,8 +45,9 @@ class MetaGradient:
             Compiled conditioning below the last layers saves up to 512 MiB more.
             Default: at most five steps within 384 MiB, so that the peak stays the same whatever K is.
         saved_dtype: type that what steps save is rounded to meanwhile (compiled only), such as
-            ``torch.bfloat16`` for half the memory. The steps and the losses stay what they are, but the
-            gradient is not exact any more: with bfloat16 it is about one per cent off. Default: not rounded.
+            ``torch.bfloat16`` for half the memory. The steps and the query loss stay what they are, but the
+            gradient is not exact any more: with bfloat16 it is about one per cent off, and a
+            conditioning loss and condition numbers are those of rounded images. Default: not rounded.
         streams: on a GPU, the CUDA streams that the tasks of a meta-batch are distributed over, so that small
             networks fill the device. Memory grows with it; the numbers stay the same. A CPU has none.
 
@@ -78,8 +79,9 @@ class MetaGradient:
             raise ValueError("compile works with engine='stepwise' only: the unrolled graph is too large")
         if memory is not None and memory < 0:
             raise ValueError(f"memory must be a number of bytes, 0 to save nothing, not {memory}")
-        if saved_dtype is not None and not (compile and saved_dtype.is_floating_point):
-            raise ValueError(f"saved_dtype is a floating type, with compile=True, not {saved_dtype}")
+        floating = isinstance(saved_dtype, torch.dtype) and saved_dtype.is_floating_point
+        if saved_dtype is not None and not (compile and floating):
+            raise ValueError(f"saved_dtype is a floating type, with compile=True, not {saved_dtype!r}")
         if compile and model.randomness == "same":
             raise ValueError("randomness='same' needs compile=False: compiled code draws other numbers")
         if streams < 1:

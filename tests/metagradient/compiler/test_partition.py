@@ -20,35 +20,37 @@ def forward_and_backward(images: Tensor, kernel: Tensor, cotangent: Tensor) -> t
     return result.detach(), gradient
 
 
-def test_pooling_is_saved_as_bytes() -> None:
-    images = torch.randn(3, 8, 9, 7, generator=generator(0), dtype=torch.float64)
-    kernel = torch.randn(5, 8, 3, 3, generator=generator(1), dtype=torch.float64)
-    cotangent = torch.randn(3, 5, 3, 2, generator=generator(2), dtype=torch.float64)
-    graph, _ = trace_graph(forward_and_backward, (images, kernel, cotangent))
+IMAGES, KERNEL, COTANGENT = (
+    torch.randn(shape, generator=generator(seed), dtype=torch.float64)
+    for seed, shape in enumerate([(3, 8, 9, 7), (5, 8, 3, 3), (3, 5, 3, 2)])
+)
+
+
+def cut(saved_dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Result, gradient and what was saved between the parts."""
+    graph, _ = trace_graph(forward_and_backward, (IMAGES, KERNEL, COTANGENT))
     use_fast_kernels(graph)
     # The cotangent is an argument of the backward part only.
-    parts = partition(graph, 2, 1)
-    result, *saved = parts.forward(images, kernel)
+    parts = partition(graph, 2, 1, saved_dtype)
+    result, *saved = parts.forward(IMAGES, KERNEL)
+    (gradient,) = parts.backward(IMAGES, KERNEL, COTANGENT, *saved)
+    return result, gradient, saved
+
+
+def test_pooling_is_saved_as_bytes() -> None:
+    result, gradient, saved = cut()
     assert sorted((value.dtype, tuple(value.shape)) for value in saved if value.dtype is torch.uint8) == [
         (torch.uint8, (3, 5, 3, 2))
     ]
     assert [tuple(value.shape) for value in saved if value.dtype is not torch.uint8] == [(3, 5, 7, 5)]
-    (gradient,) = parts.backward(images, kernel, cotangent, *saved)
-    for got, wanted in zip((result, gradient), forward_and_backward(images, kernel, cotangent), strict=True):
+    for got, wanted in zip((result, gradient), forward_and_backward(IMAGES, KERNEL, COTANGENT), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_what_is_saved_is_rounded_and_nothing_else() -> None:
-    images = torch.randn(3, 8, 9, 7, generator=generator(0), dtype=torch.float64)
-    kernel = torch.randn(5, 8, 3, 3, generator=generator(1), dtype=torch.float64)
-    cotangent = torch.randn(3, 5, 3, 2, generator=generator(2), dtype=torch.float64)
-    graph, _ = trace_graph(forward_and_backward, (images, kernel, cotangent))
-    use_fast_kernels(graph)
-    parts = partition(graph, 2, 1, saved_dtype=torch.float32)
-    result, *saved = parts.forward(images, kernel)
+    result, gradient, saved = cut(torch.float32)
     assert {value.dtype for value in saved} == {torch.uint8, torch.float32}
-    (gradient,) = parts.backward(images, kernel, cotangent, *saved)
-    expected, exact = forward_and_backward(images, kernel, cotangent)
+    expected, exact = forward_and_backward(IMAGES, KERNEL, COTANGENT)
     assert torch.equal(result, expected)
     assert gradient.dtype is torch.float64
     assert 0 < ((gradient - exact).norm() / exact.norm()).item() < 1e-6

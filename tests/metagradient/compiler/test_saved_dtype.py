@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
-from firststep import MetaLearner, maml
+from firststep import Conditioning, MetaLearner, maml
 from firststep.functional import FunctionalModule, MetaGradient
 from networks import shallow_conv, shallow_task
 from reference import total_error
 
 
-def test_bfloat16_changes_the_gradient_by_per_cents_and_the_loss_not_at_all(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("conditioning", [None, Conditioning()], ids=["plain", "conditioned"])
+def test_bfloat16_changes_the_gradient_by_per_cents_and_the_query_loss_not_at_all(
+    conditioning: Conditioning | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The traced graphs, run as they are: compiling takes a minute (benchmarks/meta_gradient.py does it)."""
+    """The traced graphs, run as they are: compiling takes a minute (benchmarks/meta_gradient.py does it).
+
+    The conditioning loss is that of the rounded images, but its Gram matrix is not rounded once more.
+    """
     monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
     model, task = FunctionalModule(shallow_conv()), shallow_task()
-    exact = MetaGradient(model, maml(0.2), steps=2)
-    rounded = MetaGradient(model, maml(0.2), steps=2, compile=True, saved_dtype=torch.bfloat16)
+    options: dict[str, Any] = {"steps": 2, "conditioning": conditioning}
+    exact = MetaGradient(model, maml(0.2), **options)
+    rounded = MetaGradient(model, maml(0.2), compile=True, saved_dtype=torch.bfloat16, **options)
     expected, result = exact(model.params(), {}, [task]), rounded(model.params(), {}, [task])
-    torch.testing.assert_close(result.loss, expected.loss, rtol=1e-9, atol=0)
-    assert 1e-5 < total_error(result.params, expected.params) < 0.05
+    error = total_error(result.params, expected.params)
+    got, wanted = result.tasks[0], expected.tasks[0]
+    torch.testing.assert_close(got.query_loss, wanted.query_loss, rtol=1e-9, atol=0)
+    torch.testing.assert_close(got.conditioning, wanted.conditioning, rtol=1e-3, atol=0)
+    assert 1e-5 < error < 0.05
 
 
 @pytest.mark.parametrize(
-    ("compile", "dtype"), [(False, torch.bfloat16), (True, torch.uint8)], ids=["eager", "integers"]
+    ("compile", "dtype"),
+    [(False, torch.bfloat16), (True, torch.uint8), (True, "bfloat16")],
+    ids=["eager", "integers", "a name"],
 )
-def test_what_cannot_be_rounded_is_refused(compile: bool, dtype: torch.dtype) -> None:
-    with pytest.raises(ValueError, match=r"saved_dtype is a floating type, with compile=True, not torch\."):
+def test_what_cannot_be_rounded_is_refused(compile: bool, dtype: Any) -> None:
+    with pytest.raises(ValueError, match=r"saved_dtype is a floating type, with compile=True, not "):
         MetaLearner(shallow_conv(), maml(0.2), compile=compile, saved_dtype=dtype)

@@ -45,7 +45,7 @@ def partition(
 ) -> Partition:
     """Cut ``graph``, whose first inputs and results, this many of each, are those of the forward part.
 
-    ``saved_dtype``: of what is saved, but for a few numbers per channel.
+    ``saved_dtype``: of saved images and sequences; features, logits and Gram matrices are not rounded.
     """
     inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
@@ -63,16 +63,17 @@ def partition(
         where = len(ahead) + number, len(inputs) + number
         if node in types:  # only while saved: of bytes the compiler would unpool without vector instructions
             _save_as(parts, *where, torch.uint8, types[node])
-        elif saved_dtype is not None and _is_large(node):
+        elif saved_dtype is not None and _has_pixels(node):
             _save_as(parts, *where, saved_dtype, node.meta["val"].dtype)
     for part in parts:
         part.recompile()
     return parts
 
 
-def _is_large(node: Node) -> bool:
+def _has_pixels(node: Node) -> bool:
+    """Nearly all of the memory. The smallest eigenvalues of a rounded matrix would be noise."""
     value = node.meta.get("val")
-    return isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 1
+    return isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 2
 
 
 def _save_as(
