@@ -22,7 +22,7 @@ from runs import TINY, same_run
 from warm_cli import WarmCommands
 
 SMALL = PretrainConfig(
-    filters=4, image_size=16, epochs=3, batch=512, validation_episodes=3, shots=2, queries=3, threads=1
+    filters=4, image_size=16, epochs=2, batch=512, validation_episodes=3, shots=2, queries=3, threads=1
 )
 
 
@@ -66,7 +66,7 @@ def test_it_is_sgd_on_all_training_classes(tmp_path: Path) -> None:
 
 def test_it_learns_logs_and_keeps_the_best(folder: Path) -> None:
     entries = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert [entry["epoch"] for entry in entries] == [1, 2, 3]
+    assert [entry["epoch"] for entry in entries] == [1, 2]
     assert entries[-1]["loss"] < entries[0]["loss"]
     accuracies = [entry["validation_accuracy"] for entry in entries]
     record = json.loads((folder / "pretrain.json").read_text())
@@ -74,7 +74,7 @@ def test_it_learns_logs_and_keeps_the_best(folder: Path) -> None:
     assert record["data_fingerprint"]
     run = pretrain(resume=folder)  # it is done: nothing changes
     assert run.load("best", torch.device("cpu")).update == 1 + accuracies.index(max(accuracies))
-    assert run.load("last", torch.device("cpu")).update == 3
+    assert run.load("last", torch.device("cpu")).update == 2
 
 
 def test_cut_at_any_step_and_resumed_it_ends_bit_identical(folder: Path, tmp_path: Path) -> None:
