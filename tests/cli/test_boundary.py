@@ -87,6 +87,7 @@ def test_options_of_the_library_are_flags_of_the_command() -> None:
     ("arguments", "line"),
     [
         (["evaluate", "x", "--stepz", "3"], "unknown flag --stepz; did you mean --steps?"),
+        (["paper", "show", "table4", "--only", "x"], "unknown flag --only; the subcommand run has it"),
         (["evaluate", "x", "--episodes", "many"], "--episodes many: expected INT"),
         (
             ["evaluate", "x", "--split=tests"],

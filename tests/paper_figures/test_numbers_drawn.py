@@ -78,6 +78,18 @@ def test_curves_over_steps_and_training_hold_the_frame() -> None:
     assert (band.y0, band.y1) == pytest.approx((min(own) - 0.5, max(own) + 0.5))
 
 
+def test_a_wide_interval_over_two_seeds_leaves_the_axes_readable() -> None:
+    tests, logs = FULL["figure2"]
+    bands = {"low": 1e-60, "high": 1e70}
+    figure = draw("figure2", (tests.assign(ci95=200.0), logs.assign(**bands)))
+    highest = max(values(logs, split="train", quantity="condition_number", index=0))
+    for title, low, high in (("(a) glyphs", 0, 100), ("(b)", 0, 100), ("(c)", 1, 10 * highest)):
+        axes = axes_of(figure, title)
+        drawn = axes.collections[0].get_datalim(axes.transData)
+        assert (drawn.y0, drawn.y1) == pytest.approx((low, high)), title
+    assert axes.get_ylim()[1] < 100 * highest
+
+
 def test_subsets_hold_the_frame_and_what_is_missing_is_named() -> None:
     tests, logs = FULL["figure3"]
     figure = draw("figure3", (tests[tests["subset"] != "emb"], logs[logs["subset"] != "cls"]))

@@ -99,7 +99,11 @@ def explain(box: str, arguments: Sequence[str]) -> str:
         first = found[1].split(", ")[0].split(" (applied to ")[0]
         if not first.startswith("-"):
             return f"{first!r} is not understood here"
-        return f"unknown flag {first}" + (f"; did you mean {near[1]}?" if near else "")
+        hint = f"; did you mean {near[1]}?" if near else ""
+        # tyro looks for it in all subcommands, and may find this very flag in another one.
+        if near and near[1] == first and (other := re.search(r"^in .*?(\S+) --help$", text, re.MULTILINE)):
+            hint = f"; the subcommand {other[1]} has it"
+        return f"unknown flag {first}{hint}"
     if found := re.search(r"invalid choice '(.*)' for argument '(.*)'. Expected one of \((.*)\)", text):
         allowed = [name for name in re.findall(r"'([^']*)'", found[3]) if name != "None"]
         match = difflib.get_close_matches(found[1], allowed, n=1)

@@ -15,6 +15,7 @@ from firststep.plotting import line_style, step_axis
 
 MANY = 200
 """A line of more numbers than this is too restless to be read."""
+PER_CENT = (0.0, 100.0)
 WINDOW = 25
 """Numbers in the running median of such a line."""
 
@@ -27,8 +28,8 @@ def over_steps(axes: Axes, curves: Sequence[Curve], names: Sequence[str], labels
         style = line_style(name, names, hollow=not curve.is_ours)
         if curve.is_ours:
             axes.plot(curve.steps, curve.accuracy, label=text, **style)
-            low, high = curve.accuracy - curve.ci95, curve.accuracy + curve.ci95
-            axes.fill_between(curve.steps, low, high, color=style["color"], alpha=0.2, linewidth=0)
+            ends = curve.accuracy - curve.ci95, curve.accuracy + curve.ci95
+            band(axes, curve.steps, ends, PER_CENT, style["color"])
         else:
             axes.errorbar(
                 curve.steps, curve.accuracy, curve.ci95, label=text, capsize=1.5, elinewidth=0.8, **style
@@ -52,20 +53,31 @@ def during_training(
     index: int,
 ) -> None:
     """One quantity at one step or stage along the meta-training; condition numbers on a log axis."""
-    for position, (name, text, log) in enumerate(zip(names, labels, logs, strict=True)):
-        style = line_style(name, names)
-        updates, values = log.line(split, quantity, index)
-        low, high = log.band(split, quantity, index)
-        if np.isfinite(low).any():
-            axes.fill_between(updates, low, high, color=style["color"], alpha=0.2, linewidth=0)
-        training_line(axes, (updates, values), text, style, position)
     is_accuracy = quantity == "accuracy"
+    lines = [log.line(split, quantity, index) for log in logs]
+    # No condition number is below one, and none needs more room than ten times the largest that was measured.
+    largest = np.fmax.reduce(np.concatenate([values for _, values in lines] or [[]]), initial=1.0)
+    limits = PER_CENT if is_accuracy else (1.0, 10 * largest)
+    for position, (name, text, log, line) in enumerate(zip(names, labels, logs, lines, strict=True)):
+        style = line_style(name, names)
+        ends = log.band(split, quantity, index)
+        if np.isfinite(ends[0]).any():
+            band(axes, line[0], ends, limits, style["color"])
+        training_line(axes, line, text, style, position)
     axes.set(ylabel=f"{split} accuracy (%)" if is_accuracy else "condition number κ")
     if axes.lines and not is_accuracy:
         log_axis(axes, "y", plain_number)
     elif not axes.lines:
         say_nothing(axes)
         axes.set(xlabel="meta-updates")
+
+
+def band(
+    axes: Axes, x: np.ndarray, ends: tuple[np.ndarray, np.ndarray], limits: tuple[float, float], color: str
+) -> None:
+    """An interval around a line. Over two or three seeds it can be wider than what it is about can vary."""
+    low, high = np.clip(ends, *limits)
+    axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
 
 
 def training_line(
