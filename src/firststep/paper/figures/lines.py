@@ -56,7 +56,7 @@ def during_training(
     is_accuracy = quantity == "accuracy"
     lines = [log.line(split, quantity, index) for log in logs]
     # No condition number is below one, and none needs more room than ten times the largest that was measured.
-    largest = np.fmax.reduce(np.concatenate([values for _, values in lines] or [[]]), initial=1.0)
+    largest = np.fmax.reduce([1.0, *(value for _, values in lines for value in values)])
     limits = PER_CENT if is_accuracy else (1.0, 10 * largest)
     for position, (name, text, log, line) in enumerate(zip(names, labels, logs, lines, strict=True)):
         style = line_style(name, names)
