@@ -13,9 +13,9 @@ from firststep.paper.figures.canvas import log_axis, plain_number, say_nothing
 from firststep.paper.figures.curves import Curve, Log
 from firststep.plotting import line_style, step_axis
 
+PER_CENT = (0.0, 100.0)
 MANY = 200
 """A line of more numbers than this is too restless to be read."""
-PER_CENT = (0.0, 100.0)
 WINDOW = 25
 """Numbers in the running median of such a line."""
 
