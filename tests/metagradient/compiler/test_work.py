@@ -40,7 +40,7 @@ def graphs(request: pytest.FixtureRequest) -> tuple[FunctionalModule, Graphs]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "compile_graph", lambda graph, _: found.append(graph) or graph)
         saved = steps.saved_bytes(model.params(), {}, images, torch.arange(5))
-    step, pull_back = found
+    pull_back, step = found[:2]
     return model, Graphs(step, pull_back, saved)
 
 

@@ -30,6 +30,8 @@ from firststep.metagradient.compiler.trace import (
     Function,
     compile_graph,
     flatten,
+    forms,
+    results_like,
     shape_key,
     storage_bytes,
     trace_graph,
@@ -233,15 +235,16 @@ class CompiledSteps:
         queries = self._shared.queries
         compiled: tuple[Function, TreeSpec] | None = None
         key = None if query is None else _query_key(params, *query)
-        with kernels_beside(y.device) as waiting:
+        # The largest graph first: its C++ is compiled while Python lowers the others.
+        expected = results_like(parts.forward, leaves[:inputs])[outputs:]
+        with kernels_beside(y.device):
+            pull_back = compile_graph(parts.backward, [*leaves, *expected])
             step = compile_graph(parts.forward, leaves[:inputs])
-            of_step = [*waiting]
             if query is not None and key not in queries:
                 compiled = self._compile_query(params, *query)
-            for ready in of_step:
-                ready()
-            with torch.no_grad():
-                saved = step(*leaves[:inputs])[outputs:]
+        with torch.no_grad():
+            saved = step(*leaves[:inputs])[outputs:]
+        if forms(saved) != forms(expected):
             pull_back = compile_graph(parts.backward, [*leaves, *saved])
         rows = conditioning_by_rows(self._eager.model, self._by_rows, params, x, y) if self._by_rows else None
         if compiled is not None:  # now, when nothing can fail any more

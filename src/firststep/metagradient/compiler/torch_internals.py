@@ -19,12 +19,15 @@ from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from firststep.metagradient.compiler.kernel_files import Kernel, by_file, is_known, name_in_file, one_file
+
 __all__ = [
     "TESTED_TORCH",
     "OpOverload",
     "TreeSpec",
     "compile_for",
     "eliminate_common_subexpressions",
+    "empty_results",
     "force_stride_order",
     "kernels_beside",
     "start_cpp_compiler",
@@ -61,6 +64,22 @@ def trace(function: Callable[..., Any], arguments: list[Any]) -> GraphModule:
         return graph
 
 
+def empty_results(graph: GraphModule, arguments: list[Any]) -> list[Any]:
+    """Tensors like those that the graph computes from these arguments, without computing them."""
+    from torch._subclasses import FakeTensorMode
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    shapes = [mode.from_tensor(argument, static_shapes=True) for argument in arguments]
+    with _quiet(), torch.no_grad(), mode:
+        results = torch.fx.Interpreter(graph).run(*shapes)
+    return [
+        torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=one.device)
+        if isinstance(one, torch.Tensor)
+        else one
+        for one in results
+    ]
+
+
 def eliminate_common_subexpressions(graph: Graph) -> Graph:
     from torch._functorch.compile_utils import fx_graph_cse
 
@@ -86,12 +105,16 @@ def compile_for(
     its results on disk only if there is a record of symbolic shapes. That record stays empty: otherwise the
     compiler would take every size for a symbol and spend minutes on algebra.
     """
-    import torch._inductor
+    import torch._inductor.config
     from torch._guards import TracingContext, tracing
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    if hasattr(
+        torch._inductor.config, "graph_partition"
+    ):  # for CUDA graphs, which are off: it only takes time
+        options = {**options, "graph_partition": False}
     shapes: list[Any] = [mode.from_tensor(argument, static_shapes=True) for argument in arguments]
     with (
         _quiet(),
@@ -99,6 +122,7 @@ def compile_for(
         tracing(TracingContext(mode)),
         _metrics(),
         _without_gil(),
+        _few_files(),
         _fast_strides(),
         _cached_under(version),
     ):
@@ -173,6 +197,48 @@ def kernels_beside(device: torch.device) -> Iterator[list[Callable[[], None]]]:
         except BaseException:
             PyCodeCache.cache_clear()  # of modules that may lack their kernels
             raise
+
+
+@contextmanager
+def _few_files() -> Iterator[None]:
+    """Kernels that are compiled, or loaded, by this thread inside share C++ files."""
+    from torch._inductor.async_compile import AsyncCompile, get_compile_threads
+    from torch._inductor.codecache import CppPythonBindingsCodeCache, LambdaFuture
+
+    bindings: Any = CppPythonBindingsCodeCache
+    alone, wait, owner = AsyncCompile.cpp_pybinding, AsyncCompile.wait, threading.get_ident()
+    if not is_known(bindings.suffix_template):  # another version of torch
+        yield
+        return
+
+    def collect(self: Any, argtypes: list[str], source_code: str) -> Any:
+        if threading.get_ident() != owner:  # somebody else's graph
+            return alone(self, argtypes, source_code)
+        return Kernel(tuple(argtypes), source_code)
+
+    def compile_collected(self: Any, scope: dict[str, Any]) -> None:
+        names = [name for name, value in scope.items() if isinstance(value, Kernel)]
+        kernels = [scope[name] for name in names]
+        at_once = get_compile_threads() > 1
+        for file in by_file(kernels):
+            code = one_file(
+                [kernels[number] for number in file], bindings.suffix_template, bindings.call_entry_function
+            )
+            load = bindings.load_async(code, submit_fn=self.submit if at_once else None)
+            for place, number in enumerate(file):
+                ready = partial(_attribute, load, name_in_file(place))
+                scope[names[number]] = LambdaFuture(ready) if at_once else ready()
+        wait(self, scope)
+
+    with (
+        _replaced(AsyncCompile, "cpp_pybinding", collect),
+        _replaced(AsyncCompile, "wait", compile_collected),
+    ):
+        yield
+
+
+def _attribute(load: Callable[[], Any], name: str) -> Any:
+    return getattr(load(), name)
 
 
 @contextmanager

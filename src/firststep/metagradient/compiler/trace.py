@@ -7,6 +7,7 @@ without autograd, which a compiler takes whole and :mod:`partition` can cut in t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from firststep.metagradient.compiler.torch_internals import (
     TreeSpec,
     compile_for,
     eliminate_common_subexpressions,
+    empty_results,
     trace,
     tree_flatten,
     tree_unflatten,
@@ -63,23 +65,36 @@ def trace_graph(function: Function, arguments: tuple[Any, ...]) -> tuple[GraphMo
 
 def compile_graph(graph: GraphModule, leaves: list[Any]) -> Function:
     """The graph compiled for inputs like these, now: where a failure can still be handled."""
-    sum_in_two_stages(graph.graph)
-    materialize(graph)
+    _arrange_memory(graph)
     # The compiled code asks for so many threads, whoever calls it.
     options = {**_OPTIONS, "cpp.threads": torch.get_num_threads()}
     return compile_for(graph, leaves, options, SOURCE_DIGEST)
 
 
+def results_like(graph: GraphModule, leaves: list[Any]) -> list[Any]:
+    """Empty tensors like the results of the graph once it is compiled, known before that."""
+    arranged = copy.deepcopy(graph)
+    _arrange_memory(arranged)
+    return empty_results(arranged, leaves)
+
+
+def _arrange_memory(graph: GraphModule) -> None:
+    """Which results are written to memory, and in which order."""
+    sum_in_two_stages(graph.graph)
+    materialize(graph)
+
+
 def shape_key(arguments: tuple[Any, ...]) -> Any:
     """What a traced graph is valid for, as a key."""
     leaves, structure = tree_flatten(arguments)
-    return (
-        torch.get_num_threads(),
-        str(structure),
-        tuple(
-            (leaf.shape, leaf.stride(), leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else leaf
-            for leaf in leaves
-        ),
+    return torch.get_num_threads(), str(structure), forms(leaves)
+
+
+def forms(leaves: list[Any]) -> Any:
+    """All that compiled code depends on."""
+    return tuple(
+        (leaf.shape, leaf.stride(), leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else leaf
+        for leaf in leaves
     )
 
 
