@@ -88,7 +88,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Experiments": ["EXPERIMENTS", "Experiment", "Row", "twins", "protocol", "published"],
         "Tests": ["within", "beyond", "named_test"],
         "Scales": ["Scale", "SCALES", "Changes", "ExperimentSettings", "parse_data"],
-        "Running": ["run_experiments", "RunsFailed", "plan", "PlannedRun", "collect_result"],
+        "Running": ["run_experiments", "RunsFailed", "plan", "PlannedRun", "collect_result", "with_saved"],
         "Results": [
             *("ExperimentResult", "write_result", "read_results", "html_overview", "markdown_summary"),
             "FIGURES",

@@ -18,6 +18,7 @@ from firststep.cli.paper_options import (
     File,
     Flag,
     Folder,
+    Folders,
     Names,
     Overrides,
     ScaleName,
@@ -41,6 +42,7 @@ from firststep.paper import (
     measure_jobs,
     plan,
     refuse_other_result,
+    with_saved,
     write_result,
 )
 from firststep.utils import Table, check_file_writable, check_folder_writable, make_folder, write_text
@@ -131,6 +133,7 @@ def show(
     runs: Folder = RUNS,
     out: Folder = RESULTS,
     name: Words | None = None,
+    also: Folders = (),
     changes: Overrides = UNCHANGED,
 ) -> None:
     """Show what exists of experiments beside the paper's numbers; what is missing is marked.
@@ -143,11 +146,14 @@ def show(
         runs: Folder of the runs.
         out: Folder for the results, each in a folder EXPERIMENT/DATA-WORDS of its own.
         name: A few words for the folders of the results; the scale and its changes if left out.
+        also: Folders of results of the same experiment at the same scale, such as results/table3/glyphs-mine.
+            Trainings that `runs` lacks are taken from there: seeds of another machine. Name all in --seeds.
         changes: What else was changed of the scale.
     """
     settings = settings_of(scale, data, partial, name, changes)
     for experiment in chosen(names):
-        _show(collect_result(experiment, settings, runs), out)
+        result = collect_result(experiment, settings, runs)
+        _show(with_saved(result, also) if also else result, out)
 
 
 def report(*, results: Folder = RESULTS, out: File | None = None) -> None:

@@ -18,6 +18,7 @@ Overrides = Annotated[Changes, tyro.conf.OmitArgPrefixes]
 Flag = bool
 Words = Annotated[str, tyro.conf.arg(metavar="WORDS")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+Folders = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER ...")]
 File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
 RUNS = Path("runs/paper")

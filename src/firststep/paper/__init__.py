@@ -28,6 +28,7 @@ with extra("cli", "firststep.paper"):
     from firststep.paper.plan import PlannedRun, plan
     from firststep.paper.report_summary import markdown_summary
     from firststep.paper.reproduce import RunsFailed, run_experiments
+    from firststep.paper.saved_trainings import with_saved
     from firststep.paper.scale import SCALES, UNCHANGED, Changes, Scale
     from firststep.paper.settings import ExperimentSettings, parse_data
 
@@ -60,6 +61,7 @@ __all__ = [
     "refuse_other_result",
     "run_experiments",
     "twins",
+    "with_saved",
     "within",
     "write_result",
 ]

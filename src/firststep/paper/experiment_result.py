@@ -12,7 +12,7 @@ import pandas as pd
 
 from firststep.evaluation import Evaluation
 from firststep.paper.comparison_table import beside_paper, build_table
-from firststep.paper.experiment import Experiment
+from firststep.paper.experiment import Experiment, Row
 from firststep.paper.measurements import MeasuredRow, accuracy_frame, history_frame, read_row, seed_frame
 from firststep.paper.settings import ExperimentSettings
 from firststep.training import Run, RunRecord, training_time
@@ -64,21 +64,31 @@ def collect_result(experiment: Experiment, settings: ExperimentSettings, runs: P
     """
     rows = settings.rows(experiment)
     measured = [read_row(row, settings.trainings(row), runs) for row in rows]
-    over = {row.label: row.over for row in (*experiment.rows, *rows) if row.over is not None}
-    seeds = max(1, len(settings.seeds))
-    by_seed = seed_frame(measured, over)
-    accuracies = accuracy_frame(by_seed, experiment.paper, over, seeds)
-    cells = beside_paper(accuracies)
-    return ExperimentResult(
-        experiment,
-        settings,
-        accuracies,
-        by_seed,
-        history_frame(measured),
-        cells,
-        build_table(experiment, rows, cells, seeds),
-        _facts(experiment, settings, measured),
+    by_seed = seed_frame(measured, _bases(experiment, rows))
+    return assemble(
+        experiment, settings, by_seed, history_frame(measured), _facts(experiment, settings, measured)
     )
+
+
+def assemble(
+    experiment: Experiment,
+    settings: ExperimentSettings,
+    by_seed: pd.DataFrame,
+    histories: pd.DataFrame,
+    facts: dict[str, str],
+) -> ExperimentResult:
+    """Means, table and all that follows from every training by itself."""
+    rows = settings.rows(experiment)
+    seeds = max(1, len(settings.seeds))
+    accuracies = accuracy_frame(by_seed, experiment.paper, _bases(experiment, rows), seeds)
+    cells = beside_paper(accuracies)
+    table = build_table(experiment, rows, cells, seeds)
+    return ExperimentResult(experiment, settings, accuracies, by_seed, histories, cells, table, facts)
+
+
+def _bases(experiment: Experiment, rows: Iterable[Row]) -> dict[str, str]:
+    """Label of a row → label of the row that its gain is taken over."""
+    return {row.label: row.over for row in (*experiment.rows, *rows) if row.over is not None}
 
 
 def _facts(
@@ -92,11 +102,8 @@ def _facts(
     facts = {
         "command": shlex.join(["firststep", "paper", "run", experiment.name, *settings.flags()]),
         "scale": settings.scale.describe(),
-        "rows": f"{len(tested)} of {len(measured)} here have results",
+        **counts(settings, len(measured), len(tested), sum(bool(t.evaluations) for t in trainings)),
     }
-    if len(settings.seeds) > 1:
-        done = sum(bool(training.evaluations) for training in trainings)
-        facts["trainings"] = f"{done} of {len(trainings)} have results"
     if settings.substitution(experiment):
         facts["data"] = settings.substitution(experiment)
     if not records:
@@ -113,6 +120,13 @@ def _facts(
         "settings": _common_settings([r.config.to_json() for r in records]),
     }
     return facts
+
+
+def counts(settings: ExperimentSettings, rows: int, tested: int, trainings: int) -> dict[str, str]:
+    """How much there is of an experiment of so many rows."""
+    facts = {"rows": f"{tested} of {rows} here have results"}
+    seeds = len(settings.seeds)
+    return facts | ({"trainings": f"{trainings} of {rows * seeds} have results"} if seeds > 1 else {})
 
 
 def _seeds(asked: Sequence[int], records: Sequence[RunRecord]) -> dict[str, str]:

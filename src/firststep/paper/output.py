@@ -138,7 +138,7 @@ def read_results(out: Path) -> list[SavedResult]:
         >>> len(read_results(Path("results")))
         1
     """
-    return [_read(path) for path in sorted(out.rglob(RECORD))]
+    return [read_result(path.parent) for path in sorted(out.rglob(RECORD))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,13 +171,14 @@ def _stored(path: Path) -> _StoredResult:
     return to_record(content, _StoredResult, str(path))
 
 
-def _read(path: Path) -> SavedResult:
-    stored = _stored(path)
+def read_result(folder: Path) -> SavedResult:
+    """What :func:`write_result` wrote into this folder."""
+    stored = _stored(folder / RECORD)
     table = Table(stored.table.columns, left_aligned=2)
     for line in stored.table.lines:
         table.add_row(*line)
     return SavedResult(
-        folder=path.parent,
+        folder=folder,
         experiment=stored.experiment,
         title=stored.title,
         note=stored.note,
