@@ -8,6 +8,7 @@ from docsite.results import benchmark, benchmarks
 from firststep.utils.table import Table
 
 PEERS = ("higher", "torchopt", "plain autograd", "plain autograd, torch's batch norm")
+FOUR = "firststep, four tasks, per task"
 MAIN = ("Conv4-64, 84 px", 5)
 LABELS = {
     "firststep": "firststep, compiled",
@@ -94,4 +95,39 @@ def subsets() -> str:
                     f"{seconds[ours] / seconds['firststep']:.2g}",
                     seconds_of(seconds[loop]),
                 )
+    return table.to_markdown()
+
+
+def bounds() -> str:
+    """How near we are to the convolutions' own time, and how far the fastest peer is: what could be gained."""
+    variants = {"freed memory kept": "firststep, freed memory kept", "four tasks": FOUR}
+    table = Table(
+        [
+            "5 steps",
+            "floor, s",
+            "at own speed, s",
+            "firststep over the floor",
+            "fastest peer over own speed",
+            "times as fast",
+        ]
+    )
+    seen = set()
+    for medians in benchmarks():
+        network, seconds, floor = medians["network"], medians["seconds"], medians["floor"]
+        if network in seen or medians["steps"] != 5 or not {"firststep", *PEERS[2:]} <= set(seconds):
+            continue
+        seen.add(network)
+        peer = seconds[fastest_peer(medians)]
+        others = [
+            f"{seconds[name] / floor:.2f} {label}" for label, name in variants.items() if name in seconds
+        ]
+        table.add_row(
+            network,
+            seconds_of(floor),
+            seconds_of(medians["own_floor"]),
+            f"{seconds['firststep'] / floor:.2f}" + (f" ({', '.join(others)})" if others else ""),
+            f"{peer / medians['own_floor']:.1f}",
+            f"{peer / seconds['firststep']:.1f}"
+            + (f" ({peer / seconds[FOUR]:.1f} four tasks)" if FOUR in seconds else ""),
+        )
     return table.to_markdown()

@@ -99,5 +99,6 @@ GENERATORS: dict[str, Generator] = {
     "speed-main": speed_tables.main_setting,
     "speed-settings": speed_tables.other_settings,
     "speed-subsets": speed_tables.subsets,
+    "speed-bounds": speed_tables.bounds,
     "method": method,
 }
