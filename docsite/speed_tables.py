@@ -99,7 +99,7 @@ def subsets() -> str:
 
 
 def bounds() -> str:
-    """How near we are to the convolutions' own time, and how far the fastest peer is: what could be gained."""
+    """How near we are to the convolutions' own time, and how far the fastest peer is: what can be gained."""
     variants = {"freed memory kept": "firststep, freed memory kept", "four tasks": FOUR}
     table = Table(
         [
