@@ -25,8 +25,8 @@ engine, steps = sys.argv[1], int(sys.argv[2])
 g = torch.Generator().manual_seed(0)
 model = FunctionalModule(build_backbone("conv4", filters=32, image_size=84))
 task = Task(
-    torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
-    torch.randn(10, 3, 84, 84, generator=g), torch.arange(5).repeat(2),
+    torch.randn(5, 3, 84, 84, generator=g), torch.arange(5),
+    torch.randn(5, 3, 84, 84, generator=g), torch.arange(5),
 )
 meta_gradient(model, maml(), [task], steps=steps, conditioning=Conditioning(), engine=engine)
 print(peak())
