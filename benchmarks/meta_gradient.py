@@ -54,7 +54,7 @@ ALL = (
 SETTINGS = [
     # What the targets are about first, so that a run that is cut short has said the most.
     Setting("Conv4-64, 84 px", 5, (*OURS, *EAGER, *PEERS, *KEPT, ROUNDED, f"{ROUNDED}{FREED_KEPT}"), 3),
-    Setting("Conv4-64, 84 px", 20, (*OURS, *PEERS, ROUNDED), 1),
+    Setting("Conv4-64, 84 px", 20, ("firststep", *PEERS), 1),
     Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS, *KEPT, FOUR, f"{FOUR}{FREED_KEPT}"), 9),
     Setting("Conv4-64, 32 px", 5, (*OURS, *EAGER, *PEERS, FOUR, f"{FOUR}{FREED_KEPT}"), 5),
     # The other subsets, beside the loop over samples that one would write first
