@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 # Of mallopt(3)
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
@@ -54,3 +55,12 @@ def _mallopt() -> Callable[[int, int], int] | None:
     except (AttributeError, OSError, TypeError):  # another C library
         return None
     return function
+
+
+def give_back_freed_memory() -> None:
+    """Once: what was freed goes back to the system, where the C library can do so. No setting changes.
+
+    After a piece of work that is not done again and took much memory, such as compiling.
+    """
+    with suppress(AttributeError, OSError, TypeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)

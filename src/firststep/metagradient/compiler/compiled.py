@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from firststep.allocator import give_back_freed_memory
 from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.rewrite import use_fast_kernels
 from firststep.metagradient.compiler.rows import Conditioned, conditioning_by_rows, reaches_deep
@@ -198,6 +199,7 @@ class CompiledSteps:
             while self._shared.works and key not in known:
                 try:
                     known[key] = build()
+                    give_back_freed_memory()  # what compiling took, before a task needs its own
                 except Exception as error:
                     if missing_derivative(error) is not None:  # it fails without a compiler too
                         raise

@@ -4,13 +4,16 @@ The forward part is everything that the step's results need. The backward part n
 again. Products, convolutions, reductions and pooling are saved for backward; pointwise operations are done
 once more from what is saved, because a compiler fuses them into their reader, where they cost less than
 memory traffic. Of a pooling the argmax is saved, a byte for each result: the results are entries of its
-images, which are computed from what is saved. About two tensors per convolution are saved.
+images, which are computed from what is saved. Large results of a first layer that reads three channels are
+computed again too: 27 multiplications an entry take little longer than reading it, and they are most of a
+step's memory. About two tensors per other convolution are saved.
 
 What is saved may be rounded to a smaller type meanwhile: the way back then starts from rounded values.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from functools import partial
 from typing import NamedTuple
@@ -20,7 +23,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 import firststep.metagradient.compiler.pooling  # noqa: F401  (defines the operators)
-from firststep.metagradient.compiler.torch_internals import OpOverload
+from firststep.metagradient.compiler.torch_internals import OpOverload, part_of
 
 _POOL, _GATHER = torch.ops.firststep.max_pool_2x2.default, torch.ops.firststep.gather_2x2.default
 
@@ -31,6 +34,9 @@ NO_WORK = {
     "new_zeros", "new_ones", "scalar_tensor", "arange", "empty_like", "_to_copy", "lift_fresh_copy", "fill",
     "max_pool2d_with_indices_backward", "unpool_2x2",
 }  # fmt: skip
+
+_FEW_ENTRIES = 32  # of a kernel's input side
+_LARGE = 2**24  # bytes: more than the caches that a core has
 
 
 class Partition(NamedTuple):
@@ -142,11 +148,20 @@ def _saved_for_backward(
         known = (
             node.all_input_nodes[0] in in_forward if node.target is operator.getitem else node in in_forward
         )
-        if known and node not in pooled and not _cheap(node):
+        if known and node not in pooled and not _cheap(node) and not _is_large_first_layer(node, inputs):
             saved[node] = None
         else:
             stack.extend(_sources(node, pooled))
     return list(saved)
+
+
+def _is_large_first_layer(node: Node, inputs: set[Node]) -> bool:
+    """A convolution of the images themselves, of few channels, whose results are large."""
+    if node.target is not torch.ops.aten.convolution.default or not inputs.issuperset(node.all_input_nodes):
+        return False
+    value, kernel = (one.meta["val"] for one in (node, node.all_input_nodes[1]))
+    few = math.prod(kernel.shape[1:]) <= _FEW_ENTRIES
+    return few and value.numel() * value.element_size() >= _LARGE
 
 
 def _cheap(node: Node) -> bool:
@@ -179,4 +194,4 @@ def extract(
             else:
                 copies[node] = part.node_copy(node, copies.__getitem__)
     part.output([copies[item] if isinstance(item, Node) else None for item in results])
-    return GraphModule(graph, part)
+    return part_of(graph, part)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule
+from torch.fx._lazy_graph_module import _LazyGraphModule, _use_lazy_graph_module
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from firststep.metagradient.compiler.kernel_files import Kernel, by_file, is_known, name_in_file, one_file
@@ -30,6 +31,7 @@ __all__ = [
     "empty_results",
     "force_stride_order",
     "kernels_beside",
+    "part_of",
     "start_cpp_compiler",
     "trace",
     "tree_flatten",
@@ -54,7 +56,7 @@ def trace(function: Callable[..., Any], arguments: list[Any]) -> GraphModule:
     def traced(function: Callable[..., Any]) -> GraphModule:
         return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*arguments)
 
-    with _quiet(), torch.no_grad():
+    with _quiet(), torch.no_grad(), _use_lazy_graph_module(True):
         graph = traced(function)
         if any(
             isinstance(node.target, OpOverload) and node.target._schema.is_mutable
@@ -62,6 +64,11 @@ def trace(function: Callable[..., Any], arguments: list[Any]) -> GraphModule:
         ):
             graph = traced(torch.func.functionalize(graph))
         return graph
+
+
+def part_of(graph: GraphModule, part: Graph) -> GraphModule:
+    """With the constants of the whole. Its Python code is written when it is called: most never are."""
+    return _LazyGraphModule(graph, part)
 
 
 def empty_results(graph: GraphModule, arguments: list[Any]) -> list[Any]:
