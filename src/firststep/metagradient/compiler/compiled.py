@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from firststep.allocator import give_back_freed_memory
+from firststep.metagradient.compiler.direct_gradient import load_float_routine
 from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.rewrite import use_fast_kernels
 from firststep.metagradient.compiler.rows import Conditioned, conditioning_by_rows, reaches_deep
@@ -220,7 +221,7 @@ class CompiledSteps:
             return output, self._traced.pull_back(saved, cotangents, weight)
 
         if y.device.type == "cpu":
-            start_cpp_compiler()
+            start_cpp_compiler(load_float_routine)
         weight = torch.zeros((), dtype=torch.float64, device=y.device)
         # Tensors of their own: tracing tells inputs apart by identity.
         cotangents = {

@@ -4,7 +4,8 @@ In a second derivative torch slides one batch of images over another as if it we
 gradient in the kernel of an ordinary convolution, for which there is a fast routine; of a convolution with a
 stride, the same with that stride as a dilation, of which the superfluous rows and columns are cut off.
 
-That routine is itself slow where the image has very few channels or the kernel many. There the gradient is
+That routine is itself slow: where a kernel is not too large, ours is taken (:mod:`direct_gradient`). Where the
+image has one channel, or the kernel many, the gradient is
 one matrix product: of the patches that the kernel sees, [pixels, kernel entries of one output channel], and
 the cotangent, [pixels, output channels]. Elsewhere the patches, nine times the images, would take more memory
 and time than they save; large ones are never made.
@@ -27,6 +28,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
+from firststep.metagradient.compiler.direct_gradient import has_direct_gradient
 from firststep.metagradient.compiler.torch_internals import force_stride_order
 
 aten = torch.ops.aten
@@ -40,7 +42,10 @@ _SHIFTED_CHANNELS, _SHIFTED_PIXELS = 64, 400  # from which on products by shifts
 def kernel_gradient(
     cotangent: Tensor, images: Tensor, size: list[int], stride: list[int], padding: list[int]
 ) -> Tensor:
-    """Of conv(images, kernel), [out, in, *size], as a product of patches and cotangent, or by shifts."""
+    """Of conv(images, kernel), [out, in, *size]: directly, as a product of patches, or by shifts."""
+    if has_direct_gradient(cotangent, images.shape[1], size):
+        gradient = torch.ops.firststep.direct_gradient(cotangent, images, size, stride, padding)
+        return gradient.permute(3, 2, 0, 1).clone(memory_format=torch.contiguous_format)
     if _has_shifts(cotangent, images.shape[1], stride):
         return _by_shifts(cotangent, images, size, padding)
     patches = _patches(images, size, stride, padding, cotangent.shape[2:])
@@ -188,7 +193,11 @@ def _as_product(graph: Graph, node: Node) -> None:
     value = cotangent.meta["val"]
     patches = math.prod((len(value), *value.shape[2:], channels, *size)) * value.element_size()
     few_or_many = channels * size[0] * size[1] <= _FEW_ENTRIES or out >= _MANY_CHANNELS
-    faster = (few_or_many and patches <= LARGEST_PATCHES) or _has_shifts(value, channels, stride)
+    faster = (
+        has_direct_gradient(value, channels, size)
+        or (few_or_many and patches <= LARGEST_PATCHES)
+        or _has_shifts(value, channels, stride)
+    )
     if value.device.type != "cpu" or not faster:
         return
     of_number = {user.args[1]: user for user in node.users}

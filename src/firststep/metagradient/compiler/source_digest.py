@@ -12,14 +12,15 @@ from pathlib import Path
 
 
 def source_digest(folder: Path) -> str:
-    """Of the names and contents of all Python files in ``folder``.
+    """Of the names and contents of all Python and C++ files in ``folder``.
 
     Where there are none to read (an archive, byte code alone) it is a random number: what is compiled then
     serves one process.
     """
     digest = hashlib.sha256()
     try:
-        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.py")}
+        paths = [path for ending in ("*.py", "*.cpp") for path in folder.rglob(ending)]
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
     except OSError:
         files = {}
     if not files:

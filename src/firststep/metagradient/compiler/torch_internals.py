@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache, partial
 from typing import Any
 
@@ -31,6 +31,7 @@ __all__ = [
     "empty_results",
     "force_stride_order",
     "kernels_beside",
+    "load_cpp",
     "part_of",
     "start_cpp_compiler",
     "trace",
@@ -158,23 +159,39 @@ def _metrics() -> AbstractContextManager[Any]:
 
 
 @cache
-def start_cpp_compiler() -> None:
+def start_cpp_compiler(load: Callable[[], object]) -> None:
     """Let a thread do what comes before the first kernel of a process, while Python traces.
 
-    Inductor tries out the vector instructions, in a process that imports torch, and compiles its header.
+    Inductor tries out the vector instructions, in a process that imports torch, and compiles its header. Then
+    ``load`` is called, which is to compile a first kernel.
     """
-    from torch._inductor import codecache, cpu_vec_isa
-    from torch.utils import _filelock  # noqa: F401  (no imports in two threads at once)
+    from torch._inductor import codecache, cpu_vec_isa  # noqa: F401  (no imports in two threads at once)
+    from torch.utils import _filelock  # noqa: F401
 
-    def compile_nothing() -> None:
-        with suppress(Exception):  # the first kernel will say the same
+    def begin() -> None:
+        with suppress(Exception):  # whoever needs it will say the same
             cpu_vec_isa.pick_vec_isa()
-            codecache.CppPythonBindingsCodeCache.load_pybinding([], _NO_KERNEL)
+            load()
 
-    threading.Thread(target=compile_nothing, daemon=True).start()
+    threading.Thread(target=begin, daemon=True).start()
 
 
-_NO_KERNEL = '#include <torch/csrc/inductor/cpp_prefix.h>\nextern "C" void kernel() {}'
+def load_cpp(argument_types: list[str], source: str) -> Callable[..., None]:
+    """A C++ function ``kernel`` of tensors and numbers, as a function of Python that lets other threads run.
+
+    With torch's vectors and the processor's instructions, as the compiler's own kernels have them.
+    """
+    from torch._inductor.codecache import CppPythonBindingsCodeCache
+
+    bindings: Any = CppPythonBindingsCodeCache
+    if bindings.call_entry_function == _CALL:
+        # A class of its own: another thread may compile a graph at this moment.
+        bindings = type("Bindings", (bindings,), _without_lock(bindings.suffix_template))
+    with _quiet():
+        function: Callable[..., None] = bindings.load_pybinding(
+            argument_types, f"#include <torch/csrc/inductor/cpp_prefix.h>\n{source}"
+        )
+    return function
 
 
 @contextmanager
@@ -295,11 +312,14 @@ def _without_gil() -> Iterator[None]:
     if call != _CALL or not isinstance(text, str):  # another version of torch, which may not need it
         yield
         return
-    bindings.call_entry_function, bindings.suffix_template = _CALL_WITHOUT_LOCK, "#include <tuple>\n" + text
-    try:
+    with ExitStack() as changes:
+        for name, value in _without_lock(text).items():
+            changes.enter_context(_replaced(bindings, name, value))
         yield
-    finally:
-        bindings.call_entry_function, bindings.suffix_template = call, text
+
+
+def _without_lock(text: str) -> dict[str, str]:
+    return {"call_entry_function": _CALL_WITHOUT_LOCK, "suffix_template": "#include <tuple>\n" + text}
 
 
 _CALL = "kernel({}); Py_RETURN_NONE;"

@@ -1,0 +1,79 @@
+"""The gradient of a convolution in its kernel by a C++ routine of our own (``kernel_gradient.cpp``).
+
+oneDNN's routine, and matrix products of what it convolves, reach half the speed that the forward pass has on
+the same processor, and they are a third of all convolutions (``benchmarks/convolutions.py``). Ours reads
+images as they are, channels last. It is compiled once by the compiler that compiles the graphs, and is to
+them an operator of which they know the result's shape alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from firststep.metagradient.compiler.torch_internals import load_cpp
+
+_SCALARS = {torch.float32: "float", torch.float64: "double"}
+_WHOLE_VECTORS = 16  # output channels: a multiple of the longest vector
+_MOST_ENTRIES = 2**18  # of a kernel, so that its gradient stays in the cache
+_SOURCE = Path(__file__).with_name("kernel_gradient.cpp")
+
+
+def has_direct_gradient(cotangent: Tensor, channels: int, size: list[int]) -> bool:
+    """By shapes and the kind of processor, not by the clock: runs repeat bit for bit."""
+    out = cotangent.shape[1]
+    return (
+        cotangent.device.type == "cpu"
+        and cotangent.dtype in _SCALARS
+        and out % _WHOLE_VECTORS == 0
+        and out * channels * math.prod(size) <= _MOST_ENTRIES
+        and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    )
+
+
+@cache
+def load_routine(dtype: torch.dtype) -> Callable[..., None]:
+    """Compiled, or found on disk."""
+    scalar = _SCALARS[dtype]
+    pointers = [f"const {scalar}*", f"const {scalar}*", f"{scalar}*"]
+    return load_cpp([*pointers, *["long"] * 14], f"using scalar = {scalar};\n{_SOURCE.read_text('utf-8')}")
+
+
+def load_float_routine() -> None:
+    """Nearly all need it, and it takes two seconds to compile."""
+    load_routine(torch.float32)
+
+
+def direct_gradient(
+    cotangent: Tensor, images: Tensor, size: list[int], stride: list[int], padding: list[int]
+) -> Tensor:
+    """[kernel height, width, channels, output channels]."""
+    x, g = (value.permute(0, 2, 3, 1).contiguous() for value in (images, cotangent))
+    result = x.new_zeros(*size, x.shape[3], g.shape[3])
+    sizes = (*x.shape, *g.shape[1:], *size, *stride, *padding)
+    load_routine(x.dtype)(x, g, result, *sizes, torch.get_num_threads())
+    return result
+
+
+def _shape(cotangent: Tensor, images: Tensor, size: list[int], *_: Any) -> Tensor:
+    return images.new_empty(*size, images.shape[1], cotangent.shape[1])
+
+
+def _operator() -> torch.library.Library:
+    library = torch.library.Library("firststep", "FRAGMENT")
+    library.define(
+        "direct_gradient(Tensor cotangent, Tensor images, int[] size, int[] stride, int[] padding) -> Tensor"
+    )
+    library.impl("direct_gradient", direct_gradient, "CPU")
+    library.impl("direct_gradient", _shape, "Meta")
+    return library
+
+
+# A module that is loaded again finds its operator there: it can be defined once in a process.
+_library = globals().get("_library") or _operator()
