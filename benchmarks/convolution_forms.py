@@ -23,14 +23,14 @@ class Forms(NamedTuple):
     image_gradient: Compute
     image_gradient_transposed: Compute
     kernel_gradient: Compute
-    kernel_gradient_product: Compute
+    kernel_gradient_ours: Compute
 
 
 def forms(layer: nn.Conv2d, shape: tuple[int, ...]) -> Forms:
     """On noise of this shape, channels last."""
     kernel = layer.weight.detach()
     stride, padding, size = list(layer.stride), list(layer.padding), list(kernel.shape[2:])
-    groups = layer.groups  # the product knows none
+    groups = layer.groups  # ours knows none
     x = torch.randn(shape).to(memory_format=torch.channels_last)
     g = torch.randn_like(F.conv2d(x, kernel, None, stride, padding, 1, groups))
     rest = [x.shape[d] + 2 * padding[d - 2] - size[d - 2] - stride[d - 2] * (g.shape[d] - 1) for d in (2, 3)]

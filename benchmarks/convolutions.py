@@ -36,7 +36,7 @@ def main(network: str) -> None:
     product = speed(2 * 1024**3, lambda: square @ square)
     print(
         f"| {network}; a product of matrices reaches {product} | GFLOP | forward | image gradient "
-        "| the same, transposed | kernel gradient | the same, product |"
+        "| the same, transposed | kernel gradient | the same, ours |"
     )
     print("|---|---|---|---|---|---|---|")
     for layer, shape, operations in convolutions(network, model_and_task(network)[1].support_x):

@@ -58,7 +58,7 @@ def own_seconds(found: list[Convolution], times: int) -> float:
     for number, (layer, shape, _) in enumerate(found):
         each = forms(layer, shape)
         forward = best_seconds(each.forward)
-        kernels = min(best_seconds(each.kernel_gradient), best_seconds(each.kernel_gradient_product))
+        kernels = min(best_seconds(each.kernel_gradient), best_seconds(each.kernel_gradient_ours))
         images = min(best_seconds(each.image_gradient), best_seconds(each.image_gradient_transposed))
         if number:
             total += times * (forward + kernels + images)

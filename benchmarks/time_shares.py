@@ -17,7 +17,13 @@ from contenders import CONTENDERS
 # What a profiled operation's name contains, first match counts.
 PARTS = {
     "convolutions": ("convolution",),
-    "matrix products, kernel gradients among them": ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"),
+    "kernel gradients, our own routine": ("direct_gradient",),
+    "matrix products, some kernel gradients among them": (
+        "aten::mm",
+        "aten::bmm",
+        "aten::addmm",
+        "aten::baddbmm",
+    ),
     "pooling": ("pool", "firststep::", "gather"),
     "filling and copying memory": ("fill_", "zero_", "copy_", "clone", "empty", "resize_"),
     "entry by entry and reductions, compiled": ("CompiledFxGraph", "cpp_fused"),

@@ -75,3 +75,17 @@ def test_large_pages_are_asked_for_unless_the_user_said_otherwise(value: str | N
     if told == "False":
         pytest.skip("this C library has no mallopt")
     assert found == stays
+
+
+@needs_linux
+def test_what_was_freed_can_be_given_back_once() -> None:
+    told, grown = run("keep_freed_memory()")
+    if told == "False":
+        pytest.skip("this C library has no mallopt")
+    call = "from firststep.allocator import give_back_freed_memory as give_back; give_back()"
+    given_back = PROGRAM.replace("del large", f"del large; {call}")
+    done = subprocess.run(
+        [sys.executable, "-c", given_back.format(call="keep_freed_memory()")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert float(done.stdout.split()[1]) < 50 < grown

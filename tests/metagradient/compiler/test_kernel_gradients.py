@@ -1,18 +1,27 @@
-"""Gradients in kernels: the product of patches is torch's own; second derivatives take the fast routine."""
+"""Gradients in kernels: by each routine they are torch's own; second derivatives take the fast routine."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
+from firststep.metagradient.compiler import kernel_gradients
+from firststep.metagradient.compiler.direct_gradient import has_direct_gradient
 from firststep.metagradient.compiler.kernel_gradients import use_fast_kernel_gradients
 from firststep.metagradient.compiler.trace import trace_graph
 from networks import generator
 
 aten = torch.ops.aten
 PRODUCT = torch.ops.firststep.kernel_gradient.default
+
+needs_direct = pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
+    reason="our routine is for processors with AVX2 or AVX-512",
+)
 
 
 def noise(*shape: int, seed: int) -> Tensor:
@@ -34,6 +43,16 @@ SHAPES = [
     (64, 64, 5, 1, 2, 20, 20),
     (64, 64, 1, 1, 0, 20, 21),
     (64, 64, 3, 1, 2, 20, 21),
+    # Directly, with whole and with partial tiles
+    (1, 16, 3, 1, 1, 2, 2),
+    (2, 80, 3, 1, 1, 9, 7),
+    (3, 112, 7, 2, 3, 11, 8),
+    (7, 48, 3, 2, 1, 6, 5),
+    (13, 32, 1, 2, 0, 6, 7),
+    (17, 16, 5, 1, 2, 1, 2),
+    (6, 16, 3, 3, 0, 50, 3),
+    # With too many entries for that
+    (80, 400, 3, 1, 1, 20, 20),
 ]
 
 
@@ -51,6 +70,51 @@ def test_the_product_is_torch_s_gradient(shape: tuple[int, ...], order: torch.me
     )[1]
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-11)
     assert found.stride() == kernel.stride()  # or steps after the first would be compiled once more
+
+
+@needs_direct
+@pytest.mark.parametrize(("channels", "out"), [(3, 112), (16, 64)])
+def test_the_direct_routine_gives_the_same_bits_on_any_number_of_threads(channels: int, out: int) -> None:
+    images, cotangent = noise(5, channels, 9, 8, seed=0), noise(5, out, 9, 8, seed=1)
+    assert has_direct_gradient(cotangent, channels, [3, 3])
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            found.append(PRODUCT(cotangent, images, [3, 3], [1, 1], [1, 1]))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+@needs_direct
+@settings(max_examples=60)
+@given(
+    count=st.integers(1, 3),
+    channels=st.integers(1, 20),
+    out=st.sampled_from([16, 32, 48, 80]),
+    size=st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    padding=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    images=st.tuples(st.integers(5, 60), st.integers(5, 60)),
+)
+def test_the_direct_routine_is_torch_s_gradient(
+    count: int,
+    channels: int,
+    out: int,
+    size: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int],
+    images: tuple[int, int],
+) -> None:
+    x, kernel = noise(count, channels, *images, seed=0), noise(out, channels, *size, seed=1)
+    cotangent = noise(*F.conv2d(x, kernel, None, stride, padding).shape, seed=2)
+    assert has_direct_gradient(cotangent, channels, list(size))
+    found = PRODUCT(cotangent, x, list(size), list(stride), list(padding))
+    expected = torch.nn.grad.conv2d_weight(x, list(kernel.shape), cotangent, stride, padding)
+    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-11)
 
 
 def second_derivative(
@@ -105,15 +169,16 @@ def test_second_derivatives_convolve_with_kernels_only(
     ("images", "channels", "side", "device", "product"),
     [
         (16, 8, 16, "cpu", True),
-        (1024, 8, 16, "cpu", False),  # patches of 151 MB
+        (128, 64, 16, "cpu", False),  # patches of 151 MB
         (16, 8, 16, "meta", False),
         (512, 64, 20, "cpu", True),  # by shifts, without patches
         (1, 64, 20, "meta", False),
     ],
 )
 def test_large_patches_are_not_made(
-    images: int, channels: int, side: int, device: str, product: bool
+    images: int, channels: int, side: int, device: str, product: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kernel_gradients, "has_direct_gradient", lambda *_: False)
     values = (images, channels, side, side), (128, channels, 3, 3), (images, 128, side, side)
     arguments = tuple(torch.empty(shape, dtype=torch.float64, device=device) for shape in values)
 

@@ -42,7 +42,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(GraphLowering, "codegen", note)
     monkeypatch.setattr(AsyncCompile, "cpp_pybinding", lambda *_: None)
     monkeypatch.setattr(compiled, "compile_graph", lowered)
-    monkeypatch.setattr(compiled, "start_cpp_compiler", lambda: None)
+    monkeypatch.setattr(compiled, "start_cpp_compiler", lambda _: None)
     one = [nn.Conv2d(3, CHANNELS, 3, padding=1), BatchStatisticsNorm(CHANNELS), nn.MaxPool2d(2), nn.ReLU()]
     two = [
         nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1),

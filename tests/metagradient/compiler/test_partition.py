@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from firststep.metagradient.compiler import partition as partition_module
 from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.rewrite import use_fast_kernels
 from firststep.metagradient.compiler.trace import trace_graph
@@ -54,3 +56,25 @@ def test_what_is_saved_is_rounded_and_nothing_else() -> None:
     assert torch.equal(result, expected)
     assert gradient.dtype is torch.float64
     assert 0 < ((gradient - exact).norm() / exact.norm()).item() < 1e-6
+
+
+@pytest.mark.parametrize(("large", "saved"), [(1, []), (2**30, [(3, 5, 7, 5)])])
+def test_a_large_first_layer_of_few_channels_is_computed_again(
+    large: int, saved: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_module, "_LARGE", large)
+    images, kernel = IMAGES[:, :3], KERNEL[:, :3]
+    graph, _ = trace_graph(forward_and_backward, (images, kernel, COTANGENT))
+    use_fast_kernels(graph)
+    parts = partition(graph, 2, 1)
+    result, *kept = parts.forward(images, kernel)
+    assert [tuple(value.shape) for value in kept if value.dtype is not torch.uint8] == saved
+    (gradient,) = parts.backward(images, kernel, COTANGENT, *kept)
+    for got, wanted in zip((result, gradient), forward_and_backward(images, kernel, COTANGENT), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_a_layer_of_more_channels_is_saved_however_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_module, "_LARGE", 1)
+    *_, saved = cut()
+    assert (3, 5, 7, 5) in {tuple(value.shape) for value in saved}

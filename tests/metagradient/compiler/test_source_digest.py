@@ -29,6 +29,8 @@ def test_every_change_of_a_source_file_changes_the_digest(tmp_path: Path) -> Non
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "more.py").write_text("")
     digests.append(source_digest(tmp_path))
+    (tmp_path / "kernel.cpp").write_text("")
+    digests.append(source_digest(tmp_path))
     assert len(set(digests)) == len(digests)
 
 

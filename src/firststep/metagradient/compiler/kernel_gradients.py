@@ -4,11 +4,11 @@ In a second derivative torch slides one batch of images over another as if it we
 gradient in the kernel of an ordinary convolution, for which there is a fast routine; of a convolution with a
 stride, the same with that stride as a dilation, of which the superfluous rows and columns are cut off.
 
-That routine is itself slow: where a kernel is not too large, ours is taken (:mod:`direct_gradient`). Where the
-image has one channel, or the kernel many, the gradient is
-one matrix product: of the patches that the kernel sees, [pixels, kernel entries of one output channel], and
-the cotangent, [pixels, output channels]. Elsewhere the patches, nine times the images, would take more memory
-and time than they save; large ones are never made.
+That routine is itself slow. Where a kernel is not too large, ours is taken (:mod:`direct_gradient`). Where it
+has many entries, or on other processors the image very few channels, the gradient is one matrix product: of
+the patches that the kernel sees, [pixels, kernel entries of one output channel], and the cotangent,
+[pixels, output channels]. Elsewhere the patches, nine times the images, would take more memory and time than
+they save; large ones are never made.
 
 Of large images with some channels it is one product for each entry of the kernel, without patches: padded
 images as one long row of pixels, shifted by the entry, against the cotangent in the same layout.
