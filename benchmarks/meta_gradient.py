@@ -260,15 +260,14 @@ def table(setting: Setting, entries: dict[str, Entry], agree: str, floors: dict[
         f"\n### {setting.network}, K = {setting.steps}\n",
         f"{setting.repeats} interleaved repeats; {agree}; floor {floors['']:.3g} s, at each convolution's "
         f"own speed {floors['own speed']:.3g} s{floor_of_all}.\n",
-        "| | median, s | least to most | time over first row's | times the floor | peak, MB "
-        "| peak over first row's | peak after the first call, MB | first call, s |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| | median, s | least to most | time over first row's | peak, MB | peak over first row's "
+        "| peak after the first call, MB | first call, s |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, entry in entries.items():
-        floor = floors.get(constrained(name), floors[""])
         lines.append(
             f"| {name} | {entry.median:.3f} | {min(entry.seconds):.3f} to {max(entry.seconds):.3f} "
-            f"| {entry.median / base.median:.2f} | {entry.median / floor:.2f} | {entry.peak:.0f} "
+            f"| {entry.median / base.median:.2f} | {entry.peak:.0f} "
             f"| {entry.peak / base.peak:.2f} | {entry.megabytes:.0f} | {entry.first:.1f} |"
         )
     lines += [f"| {name} | did not finish |" for name in setting.contenders if name not in entries]

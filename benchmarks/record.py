@@ -22,9 +22,12 @@ class Record:
         self._sections: dict[str, dict[str, Any]] = {}
         self.rest: dict[str, str] = {}
         """What comes after the settings, by part."""
+        self.over_the_floor: dict[str, dict[str, float]] = {}
+        """Of :mod:`over_the_floor`, by its case."""
         if go_on and self._file.is_file():
             found = json.loads(self._file.read_text())
             self._sections, self.rest = found["sections"], found["rest"]
+            self.over_the_floor = found.get("over the floor", {})
 
     def __contains__(self, setting: Setting) -> bool:
         return str(setting) in self._sections
@@ -41,13 +44,19 @@ class Record:
     def write(self) -> None:
         known = [self._sections[str(setting)] for setting in SETTINGS if setting in self]
         missing = [_name(one) for one in SETTINGS if one not in self]
-        judged = list(targets.targets([Measured(**{**one["medians"], "code": one["code"]}) for one in known]))
+        measured = [Measured(**{**one["medians"], "code": one["code"]}) for one in known]
+        judged = [*targets.targets(measured), *targets.floors(self.over_the_floor)]
         text = self._introduction + targets.table(judged) + "\n## One meta-gradient\n"
         text += "".join(f"{one['section']}\nCode of commit {one['code']}.\n" for one in known)
         if missing:
             text += f"\nNot measured here: {'; '.join(missing)}.\n"
         self._page.write_text(text + "".join(self.rest.values()))
-        self._file.write_text(json.dumps({"sections": self._sections, "rest": self.rest}, indent=1) + "\n")
+        content = {
+            "sections": self._sections,
+            "over the floor": self.over_the_floor,
+            "rest": self.rest,
+        }
+        self._file.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def code_version() -> str:

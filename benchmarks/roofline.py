@@ -46,10 +46,18 @@ def convolutions(network: str, images: Tensor) -> list[Convolution]:
     return found
 
 
+def operations(support: list[Convolution], query: list[Convolution], steps: int, samples: int = 0) -> int:
+    """Of all convolutions of a meta-gradient; ``samples``: with conditioning on all, of a support set."""
+    first, *others = (count for *_, count in support)
+    row = ROW_OF_FIRST * first + ROW * sum(others)
+    plain = STEP * steps * (first + sum(others)) + QUERY * sum(count for *_, count in query)
+    return plain + steps * samples * row
+
+
 def peak(found: list[Convolution]) -> float:
     """Operations a second of the network's largest convolution, run alone again and again, at its best."""
-    layer, shape, operations = max(found, key=lambda one: one[2])
-    return operations / best_seconds(forms(layer, shape).forward, repeats=30)
+    layer, shape, count = max(found, key=lambda one: one[2])
+    return count / best_seconds(forms(layer, shape).forward, repeats=30)
 
 
 def own_seconds(found: list[Convolution], times: int) -> float:
@@ -73,13 +81,10 @@ def floors(network: str, steps: int) -> dict[str, float]:
     keep_freed_memory()
     _, task = model_and_task(network)
     support, query = convolutions(network, task.support_x), convolutions(network, task.query_x)
-    first, *others = (operations for *_, operations in support)
-    row = ROW_OF_FIRST * first + ROW * sum(others)
-    plain = STEP * steps * (first + sum(others)) + QUERY * sum(operations for *_, operations in query)
     speed = peak(support)
     return {
-        "": plain / speed,
-        "all": (plain + steps * len(task.support_y) * row) / speed,
+        "": operations(support, query, steps) / speed,
+        "all": operations(support, query, steps, len(task.support_y)) / speed,
         "own speed": steps * own_seconds(support, 3) + own_seconds(query, 1),
         "operations a second": speed,
     }

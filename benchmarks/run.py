@@ -22,7 +22,9 @@ from pathlib import Path
 import torch
 
 import meta_gradient
+from contenders import FREED_KEPT
 from meta_gradient import HERE, SETTINGS, Measured, Setting
+from over_the_floor import CASES
 from record import Record, code_version
 
 INTRODUCTION = """# Speed and memory: results
@@ -38,7 +40,8 @@ that it was one call.
 *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
 the query set) at the speed that the network's largest convolution reaches by itself; *at each
 convolution's own speed*: every one at the best that it reaches by itself, below which only other convolution
-routines would get (`benchmarks/roofline.py`).
+routines would get (`benchmarks/roofline.py`). Those of a setting were measured once, before its contenders,
+and the machine is shared: *Over the floor* below takes floor and engine in turns, and targets go by that.
 *Freed memory kept*: the C library was told to, and large pages were asked for, as `firststep train` does
 (`allocator.py`).
 Rows with a plus sign add the conditioning loss on that parameter subset; *eager* is without compiler.
@@ -131,6 +134,26 @@ def others() -> str:
     )
 
 
+def over_the_floor(record: Record) -> str:
+    """In turns, because the machine's speed changes by the minute."""
+    text = (
+        "\n## Over the floor\n\nTime over the floor, both in turns, K = 5, freed memory kept where it says "
+        f"so; code of commit {code_version()}.\n\n"
+        "| | median | least to most | largest convolution, GFLOPS |\n|---|---|---|---|\n"
+    )
+    for network, contender, kept in CASES:
+        case = f"{network}, {contender}{FREED_KEPT if kept else ''}"
+        found = json.loads(script("over_the_floor.py", network, contender, kept).splitlines()[-1])
+        record.over_the_floor[case] = found
+        text += (
+            f"| {case} | {found['median']:.2f} | {found['least']:.2f} to {found['most']:.2f} "
+            f"| {found['speed']:.0f} |\n"
+        )
+        print(f"{case}: {found['median']:.2f} times the floor", flush=True)
+    return text
+
+
+FLOOR = "floor"
 REST = {"profile": where_the_time_goes, "convolutions": convolutions_alone, "others": others}
 
 
@@ -140,7 +163,11 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="settings whose name contains this")
     parser.add_argument(
-        "--rest", nargs="+", choices=REST, metavar="PART", help=f"no settings, only of {', '.join(REST)}"
+        "--rest",
+        nargs="+",
+        choices=[FLOOR, *REST],
+        metavar="PART",
+        help=f"no settings, only of {', '.join([FLOOR, *REST])}",
     )
     parser.add_argument("--out", type=Path, default=HERE / "results.md")
     parser.add_argument("--go-on", action="store_true", help="measure only what --out lacks")
@@ -152,13 +179,14 @@ def main() -> None:
         )
     record = Record(options.out, INTRODUCTION.format(machine=machine()), go_on=options.go_on)
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # so that the first calls are cold
+        if not options.rest:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # so that the first calls are cold
         for setting in () if options.rest else wanted:
             if setting not in record:
                 record.add(setting, *one_setting(setting))
         if options.rest or not (options.only or record.rest):
-            for part in options.rest or REST:
-                record.rest[part] = REST[part]()
+            for part in options.rest or [FLOOR, *REST]:
+                record.rest[part] = over_the_floor(record) if part == FLOOR else REST[part]()
                 record.write()
     record.write()
 

@@ -54,6 +54,12 @@ def benchmarks() -> Iterator[dict[str, Any]]:
         yield section["medians"]
 
 
+def over_the_floor() -> dict[str, float]:
+    """Medians of the time over the floor, by network, contender and whether freed memory was kept."""
+    content = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    return {case: found["median"] for case, found in content["over the floor"].items()}
+
+
 def benchmark(network: str, steps: int, *contenders: str) -> dict[str, Any]:
     """The first setting of a network and number of steps that has all these contenders."""
     for medians in benchmarks():
