@@ -171,6 +171,9 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=HERE / "results.md")
     parser.add_argument("--go-on", action="store_true", help="measure only what --out lacks")
+    parser.add_argument(
+        "--compiled", type=Path, metavar="FOLDER", help="of compiled code that is kept, to go on with it"
+    )
     options = parser.parse_args()
     wanted = [one for one in SETTINGS if options.only in f"{one.network}, K = {one.steps}"]
     if not wanted:
@@ -178,9 +181,9 @@ def main() -> None:
             f"no setting contains {options.only!r}; there are {sorted({s.network for s in SETTINGS})}"
         )
     record = Record(options.out, INTRODUCTION.format(machine=machine()), go_on=options.go_on)
-    with tempfile.TemporaryDirectory() as cache:
-        if not options.rest:
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # so that the first calls are cold
+    with tempfile.TemporaryDirectory() as empty:
+        # What is compiled, by default nothing: so that the first calls are cold.
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(options.compiled or empty)
         for setting in () if options.rest else wanted:
             if setting not in record:
                 record.add(setting, *one_setting(setting))
