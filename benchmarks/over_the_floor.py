@@ -16,7 +16,7 @@ from contenders import CONTENDERS, FOUR, TASKS, model_and_task
 from firststep.allocator import keep_freed_memory
 from roofline import convolutions, operations, peak
 
-ROUNDS, STEPS = 9, 5
+ROUNDS, STEPS = 5, 5
 
 CASES = (
     ("Conv4-64, 84 px", "firststep", ""),
