@@ -16,8 +16,9 @@ from contenders import CONTENDERS
 
 # What a profiled operation's name contains, first match counts.
 PARTS = {
-    "convolutions": ("convolution",),
-    "kernel gradients, our own routine": ("direct_gradient",),
+    "convolutions, ours": ("winograd_convolution",),
+    "kernel gradients, ours": ("winograd_gradient", "direct_gradient"),
+    "convolutions, the library's": ("convolution",),
     "matrix products, some kernel gradients among them": (
         "aten::mm",
         "aten::bmm",

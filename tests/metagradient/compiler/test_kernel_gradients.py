@@ -53,6 +53,8 @@ SHAPES = [
     (6, 16, 3, 3, 0, 50, 3),
     # With too many entries for that
     (80, 400, 3, 1, 1, 20, 20),
+    (32, 64, 3, 1, 1, 5, 6),  # by Winograd
+    (360, 328, 3, 1, 1, 3, 2),  # few pixels, a large kernel
 ]
 
 
@@ -178,7 +180,8 @@ def test_second_derivatives_convolve_with_kernels_only(
 def test_large_patches_are_not_made(
     images: int, channels: int, side: int, device: str, product: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernel_gradients, "has_direct_gradient", lambda *_: False)
+    for routine in ("has_direct_gradient", "has_winograd"):
+        monkeypatch.setattr(kernel_gradients, routine, lambda *_: False)
     values = (images, channels, side, side), (128, channels, 3, 3), (images, 128, side, side)
     arguments = tuple(torch.empty(shape, dtype=torch.float64, device=device) for shape in values)
 

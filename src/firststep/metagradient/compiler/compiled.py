@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from firststep.allocator import give_back_freed_memory
-from firststep.metagradient.compiler.direct_gradient import load_float_routine
+from firststep.metagradient.compiler.direct_gradient import load_routine
 from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.rewrite import use_fast_kernels
 from firststep.metagradient.compiler.rows import Conditioned, conditioning_by_rows, reaches_deep
@@ -38,6 +38,7 @@ from firststep.metagradient.compiler.trace import (
     storage_bytes,
     trace_graph,
 )
+from firststep.metagradient.compiler.winograd import load_convolution, load_gradient
 from firststep.metagradient.eager import EagerSteps, QueryGradient, StepGradients, StepOutput, input_form
 from firststep.metagradient.objective import Conditioning
 from firststep.network import FunctionalModule, Params, missing_derivative
@@ -221,7 +222,7 @@ class CompiledSteps:
             return output, self._traced.pull_back(saved, cotangents, weight)
 
         if y.device.type == "cpu":
-            start_cpp_compiler(load_float_routine)
+            start_cpp_compiler(_load_own_routines)
         weight = torch.zeros((), dtype=torch.float64, device=y.device)
         # Tensors of their own: tracing tells inputs apart by identity.
         cotangents = {
@@ -259,6 +260,12 @@ class CompiledSteps:
         self._shared.clear()
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         warnings.warn(f"compiling failed, going on without ({reason})", RuntimeWarning, stacklevel=6)
+
+
+def _load_own_routines() -> None:
+    """Nearly all networks need them, and they take two seconds each to compile."""
+    for load in (load_convolution, load_gradient, load_routine):
+        load(torch.float32)
 
 
 def _query_key(params: Params, x: Inputs, y: Tensor) -> Any:

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from firststep.metagradient.compiler.torch_internals import load_cpp
+from firststep.metagradient.compiler.winograd import SCALARS
 
-_SCALARS = {torch.float32: "float", torch.float64: "double"}
 _WHOLE_VECTORS = 16  # output channels: a multiple of the longest vector
 _MOST_ENTRIES = 2**18  # of a kernel, so that its gradient stays in the cache
 _SOURCE = Path(__file__).with_name("kernel_gradient.cpp")
@@ -30,7 +30,7 @@ def has_direct_gradient(cotangent: Tensor, channels: int, size: list[int]) -> bo
     out = cotangent.shape[1]
     return (
         cotangent.device.type == "cpu"
-        and cotangent.dtype in _SCALARS
+        and cotangent.dtype in SCALARS
         and out % _WHOLE_VECTORS == 0
         and out * channels * math.prod(size) <= _MOST_ENTRIES
         and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
@@ -40,14 +40,9 @@ def has_direct_gradient(cotangent: Tensor, channels: int, size: list[int]) -> bo
 @cache
 def load_routine(dtype: torch.dtype) -> Callable[..., None]:
     """Compiled, or found on disk."""
-    scalar = _SCALARS[dtype]
+    scalar = SCALARS[dtype]
     pointers = [f"const {scalar}*", f"const {scalar}*", f"{scalar}*"]
     return load_cpp([*pointers, *["long"] * 14], f"using scalar = {scalar};\n{_SOURCE.read_text('utf-8')}")
-
-
-def load_float_routine() -> None:
-    """Nearly all need it, and it takes two seconds to compile."""
-    load_routine(torch.float32)
 
 
 def direct_gradient(

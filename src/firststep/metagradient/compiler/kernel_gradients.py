@@ -4,11 +4,11 @@ In a second derivative torch slides one batch of images over another as if it we
 gradient in the kernel of an ordinary convolution, for which there is a fast routine; of a convolution with a
 stride, the same with that stride as a dilation, of which the superfluous rows and columns are cut off.
 
-That routine is itself slow. Where a kernel is not too large, ours is taken (:mod:`direct_gradient`). Where it
-has many entries, or on other processors the image very few channels, the gradient is one matrix product: of
-the patches that the kernel sees, [pixels, kernel entries of one output channel], and the cotangent,
-[pixels, output channels]. Elsewhere the patches, nine times the images, would take more memory and time than
-they save; large ones are never made.
+That routine is itself slow. Of 3 x 3 kernels with enough channels :mod:`winograd` is taken, of others that
+are not too large :mod:`direct_gradient`. Where a kernel has many entries, or on other processors the image
+very few channels, the gradient is one matrix product: of the patches that the kernel sees, [pixels, kernel
+entries of one output channel], and the cotangent, [pixels, output channels]. Elsewhere the patches, nine
+times the images, would take more memory and time than they save; large ones are never made.
 
 Of large images with some channels it is one product for each entry of the kernel, without patches: padded
 images as one long row of pixels, shifted by the entry, against the cotangent in the same layout.
@@ -29,7 +29,8 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from firststep.metagradient.compiler.direct_gradient import has_direct_gradient
-from firststep.metagradient.compiler.torch_internals import force_stride_order
+from firststep.metagradient.compiler.few_pixels import has_few_pixels, windows
+from firststep.metagradient.compiler.winograd import has_winograd
 
 aten = torch.ops.aten
 
@@ -42,25 +43,28 @@ _SHIFTED_CHANNELS, _SHIFTED_PIXELS = 64, 400  # from which on products by shifts
 def kernel_gradient(
     cotangent: Tensor, images: Tensor, size: list[int], stride: list[int], padding: list[int]
 ) -> Tensor:
-    """Of conv(images, kernel), [out, in, *size]: directly, as a product of patches, or by shifts."""
+    """Of conv(images, kernel), [out, in, *size], by the routine that its shape asks for."""
+    few_pixels = has_few_pixels(cotangent.shape, (cotangent.shape[1], images.shape[1], *size), images.device)
+    if not few_pixels and has_winograd(images, cotangent.shape[1], size, stride, padding):
+        return torch.ops.firststep.winograd_gradient(cotangent, images)
     if has_direct_gradient(cotangent, images.shape[1], size):
         gradient = torch.ops.firststep.direct_gradient(cotangent, images, size, stride, padding)
         return gradient.permute(3, 2, 0, 1).clone(memory_format=torch.contiguous_format)
     if _has_shifts(cotangent, images.shape[1], stride):
         return _by_shifts(cotangent, images, size, padding)
-    patches = _patches(images, size, stride, padding, cotangent.shape[2:])
-    images_in, pixels, entries = patches.shape
-    out, channels = cotangent.shape[1], images.shape[1]
+    images_in, out, *result = cotangent.shape
+    channels, pixels, entries = images.shape[1], math.prod(result), images.shape[1] * math.prod(size)
     values = cotangent.permute(0, 2, 3, 1).reshape(images_in, pixels, out)
-    if entries >= images_in * pixels:  # a large kernel: in an order that is near to its own
-        product = values.flatten(0, 1).mT @ patches.flatten(0, 1)
-        gradient = product.view(out, *size, channels).permute(0, 3, 1, 2)
+    seen = windows(images, size, stride, padding, cotangent.shape[2:])
+    if entries >= images_in * pixels:  # patches in the order of the kernel, which is larger than they are
+        patches = seen.reshape(images_in * pixels, entries)
+        return (values.flatten(0, 1).mT @ patches).view(out, channels, *size)
+    patches = seen.permute(0, 1, 2, 4, 5, 3).reshape(images_in, pixels, entries)
+    if entries <= _FEW_ENTRIES:  # a long, thin product: image by image, on all cores
+        product = torch.bmm(patches.mT, values).sum(0)
     else:
-        if entries <= _FEW_ENTRIES:  # a long, thin product: image by image, on all cores
-            product = torch.bmm(patches.mT, values).sum(0)
-        else:
-            product = patches.flatten(0, 1).mT @ values.flatten(0, 1)
-        gradient = product.view(*size, channels, out).permute(3, 2, 0, 1)
+        product = patches.flatten(0, 1).mT @ values.flatten(0, 1)
+    gradient = product.view(*size, channels, out).permute(3, 2, 0, 1)
     # In the kernel's own order: a step's new parameters shall be those that the next step was compiled for.
     return gradient.clone(memory_format=torch.contiguous_format)
 
@@ -90,22 +94,6 @@ def _by_shifts(cotangent: Tensor, images: Tensor, size: list[int], padding: list
         products.append(torch.bmm(against, long[:, shift : shift + height * width]).sum(0))
     gradient = torch.stack(products).view(*size, out, images.shape[1]).permute(2, 3, 0, 1)
     return gradient.clone(memory_format=torch.contiguous_format)
-
-
-def _patches(
-    images: Tensor, size: list[int], stride: list[int], padding: list[int], out: torch.Size
-) -> Tensor:
-    """What the kernel sees at each pixel: [images, pixels, kernel height x width x channels]."""
-    rows, columns = padding
-    # As much below and to the right as the last pixel reaches: a stride may leave some images' edge unseen.
-    reach = [(n - 1) * step + k for n, step, k in zip(out, stride, size, strict=True)]
-    below, right = reach[0] - rows - images.shape[2], reach[1] - columns - images.shape[3]
-    pixels = images.permute(0, 2, 3, 1)
-    padded = torch.nn.functional.pad(pixels, (0, 0, columns, right, rows, below)).contiguous()
-    # Written to memory, so that the windows' rows are copied whole and no entry asks whether it is inside.
-    padded = force_stride_order()(padded, padded.stride())
-    windows = padded.unfold(1, size[0], stride[0]).unfold(2, size[1], stride[1])  # [n, h, w, c, kh, kw]
-    return windows.permute(0, 1, 2, 4, 5, 3).reshape(len(images), out[0] * out[1], -1)
 
 
 def _operator() -> torch.library.Library:
@@ -194,7 +182,8 @@ def _as_product(graph: Graph, node: Node) -> None:
     patches = math.prod((len(value), *value.shape[2:], channels, *size)) * value.element_size()
     few_or_many = channels * size[0] * size[1] <= _FEW_ENTRIES or out >= _MANY_CHANNELS
     faster = (
-        has_direct_gradient(value, channels, size)
+        has_winograd(images.meta["val"], out, size, stride, padding)
+        or has_direct_gradient(value, channels, size)
         or (few_or_many and patches <= LARGEST_PATCHES)
         or _has_shifts(value, channels, stride)
     )

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
+from firststep.metagradient.compiler.few_pixels import use_products_of_patches
 from firststep.metagradient.compiler.materialize import materialize
 from firststep.metagradient.compiler.source_digest import SOURCE_DIGEST
 from firststep.metagradient.compiler.sums import sum_in_two_stages
@@ -27,6 +28,7 @@ from firststep.metagradient.compiler.torch_internals import (
     tree_flatten,
     tree_unflatten,
 )
+from firststep.metagradient.compiler.winograd import use_winograd
 
 Function = Callable[..., Any]
 
@@ -79,9 +81,13 @@ def results_like(graph: GraphModule, leaves: list[Any]) -> list[Any]:
 
 
 def _arrange_memory(graph: GraphModule) -> None:
-    """Which results are written to memory, and in which order."""
+    """Which results are written to memory, and in which order; then which routines convolve them."""
     sum_in_two_stages(graph.graph)
     materialize(graph)
+    use_products_of_patches(graph.graph)
+    use_winograd(graph.graph)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
 
 
 def shape_key(arguments: tuple[Any, ...]) -> Any:
