@@ -21,6 +21,7 @@ from firststep.metagradient.compiler.torch_internals import load_cpp
 from firststep.metagradient.compiler.winograd import SCALARS
 
 _WHOLE_VECTORS = 16  # output channels: a multiple of the longest vector
+_FEW_CHANNELS = 4
 _MOST_ENTRIES = 2**18  # of a kernel, so that its gradient stays in the cache
 _SOURCE = Path(__file__).with_name("kernel_gradient.cpp")
 
@@ -42,17 +43,29 @@ def load_routine(dtype: torch.dtype) -> Callable[..., None]:
     """Compiled, or found on disk."""
     scalar = SCALARS[dtype]
     pointers = [f"const {scalar}*", f"const {scalar}*", f"{scalar}*"]
-    return load_cpp([*pointers, *["long"] * 14], f"using scalar = {scalar};\n{_SOURCE.read_text('utf-8')}")
+    return load_cpp([*pointers, *["long"] * 17], f"using scalar = {scalar};\n{_SOURCE.read_text('utf-8')}")
 
 
 def direct_gradient(
     cotangent: Tensor, images: Tensor, size: list[int], stride: list[int], padding: list[int]
 ) -> Tensor:
-    """[kernel height, width, channels, output channels]."""
+    """[kernel height, width, channels, output channels].
+
+    Of few channels, the pixels that a row of the kernel sees are taken for the channels of one: they are side
+    by side in memory, and as many sums can be taken at once. For that, images get their padding.
+    """
     x, g = (value.permute(0, 2, 3, 1).contiguous() for value in (images, cotangent))
     result = x.new_zeros(*size, x.shape[3], g.shape[3])
-    sizes = (*x.shape, *g.shape[1:], *size, *stride, *padding)
-    load_routine(x.dtype)(x, g, result, *sizes, torch.get_num_threads())
+    if x.shape[3] <= _FEW_CHANNELS:
+        rows, columns = padding
+        x = torch.nn.functional.pad(x, (0, 0, columns, columns, rows, rows))
+        width = (g.shape[2] - 1) * stride[1] + 1
+        shape = (*x.shape[:2], width, size[1] * x.shape[3])
+        size, padding = [size[0], 1], [0, 0]
+    else:
+        shape = tuple(x.shape)
+    numbers = (*shape, *x.stride()[:3], *g.shape[1:], *size, *stride, *padding)
+    load_routine(x.dtype)(x, g, result, *numbers, torch.get_num_threads())
     return result
 
 

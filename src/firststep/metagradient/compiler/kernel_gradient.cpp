@@ -52,21 +52,25 @@ inline void tile(Pixels x, Pixels g, long rows, long columns, scalar* out, long 
     for (int n = 0; n < N; n++) sums[m][n].store(out + m * out_row + n * lanes);
 }
 
-// All input channels, N vectors of output channels.
+// `rows` input channels, at most M.
+template <int M, int N>
+inline void tile_of(long rows, Pixels x, Pixels g, long lines, long columns, scalar* out, long out_row) {
+  if constexpr (M > 0) {
+    if (rows == M)
+      tile<M, N>(x, g, lines, columns, out, out_row);
+    else
+      tile_of<M - 1, N>(rows, x, g, lines, columns, out, out_row);
+  }
+}
+
+// All input channels, in parts of about the same height, and N vectors of output channels.
 template <int N>
-inline void column(Pixels x, Pixels g, long rows, long columns, long channels, scalar* out, long out_row) {
-  long m = 0;
-  if constexpr (N <= 2) {
-    for (; m + height <= channels; m += height, x.first += height)
-      tile<height, N>(x, g, rows, columns, out + m * out_row, out_row);
-    for (; m + 4 <= channels; m += 4, x.first += 4) tile<4, N>(x, g, rows, columns, out + m * out_row, out_row);
+inline void column(Pixels x, Pixels g, long lines, long columns, long channels, scalar* out, long out_row) {
+  const long parts = (channels + height - 1) / height;
+  for (long part = 0; part < parts; part++) {
+    const long from = channels * part / parts, until = channels * (part + 1) / parts;
+    tile_of<height, N>(until - from, {x.first + from, x.row, x.column}, g, lines, columns, out + from * out_row, out_row);
   }
-  if (m + 3 == channels) {
-    tile<3, N>(x, g, rows, columns, out + m * out_row, out_row);
-    return;
-  }
-  for (; m + 2 <= channels; m += 2, x.first += 2) tile<2, N>(x, g, rows, columns, out + m * out_row, out_row);
-  for (; m < channels; m++, x.first++) tile<1, N>(x, g, rows, columns, out + m * out_row, out_row);
 }
 
 // Along one side: the pixels of the cotangent whose pixel of the image is not in the padding.
@@ -81,14 +85,14 @@ inline Range inside(long entry, long padding, long stride, long size, long out) 
 
 }  // namespace
 
-// x [n, h, w, c] and g [n, oh, ow, o], o whole vectors; `out`, zeros, [kh, kw, c, o].
-extern "C" void kernel(const scalar* x, const scalar* g, scalar* out, long n, long h, long w, long c, long oh,
-                       long ow, long o, long kh, long kw, long sh, long sw, long ph, long pw, long threads) {
-  // Of few input channels a tile is wider: it takes eight sums or more to keep two multipliers busy.
-  const long vectors = o / lanes, wide = c <= 3 ? 4 : 2, blocks = (vectors + wide - 1) / wide;
-  const long units = kh * kw * blocks;
+// Images x [n, h, w, c], whose pixels may overlap in memory, and g [n, oh, ow, o], o whole vectors; `out`, zeros,
+// [kh, kw, c, o].
+extern "C" void kernel(const scalar* x, const scalar* g, scalar* out, long n, long h, long w, long c, long x_image,
+                       long x_row, long x_column, long oh, long ow, long o, long kh, long kw, long sh, long sw, long ph,
+                       long pw, long threads) {
+  const long vectors = o / lanes, blocks = (vectors + 1) / 2, units = kh * kw * blocks;
   const long at_once = std::max(1l, pixels_at_once / ow);
-  const long of_row = sizeof(scalar) * (sh * w * c + ow * o);
+  const long of_row = sizeof(scalar) * (sh * x_row + ow * o);
   const long band = std::max(1l, cache / (of_row * at_once)) * at_once;
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
@@ -97,29 +101,19 @@ extern "C" void kernel(const scalar* x, const scalar* g, scalar* out, long n, lo
     for (long image = 0; image < n; image++)
       for (long top = 0; top < oh; top += band)
         for (long unit = mine; unit < theirs; unit++) {
-          const long entry = unit / blocks, a = entry / kw, b = entry % kw, first = unit % blocks * wide;
+          const long entry = unit / blocks, a = entry / kw, b = entry % kw, first = unit % blocks * 2;
           const Range rows = inside(a, ph, sh, h, oh), columns = inside(b, pw, sw, w, ow);
           const long end = std::min(rows.until, top + band), length = columns.until - columns.from;
           for (long i = std::max(rows.from, top); i < end; i += at_once) {
             const long count = std::min(at_once, end - i);
             const long up = i * sh + a - ph, left = columns.from * sw + b - pw;
-            const Pixels from{x + ((image * h + up) * w + left) * c, sh * w * c, sw * c};
-            const scalar* against = g + ((image * oh + i) * ow + columns.from) * o;
-            scalar* to = out + entry * c * o;
-            for (long n = first, end = std::min(vectors, first + wide); n < end;) {
-              const Pixels part{against + n * lanes, ow * o, o};
-              scalar* sums = to + n * lanes;
-              if (n + 4 <= end) {
-                column<4>(from, part, count, length, c, sums, o);
-                n += 4;
-              } else if (n + 2 <= end) {
-                column<2>(from, part, count, length, c, sums, o);
-                n += 2;
-              } else {
-                column<1>(from, part, count, length, c, sums, o);
-                n += 1;
-              }
-            }
+            const Pixels from{x + image * x_image + up * x_row + left * x_column, sh * x_row, sw * x_column};
+            const Pixels against{g + ((image * oh + i) * ow + columns.from) * o + first * lanes, ow * o, o};
+            scalar* sums = out + entry * c * o + first * lanes;
+            if (first + 2 <= vectors)
+              column<2>(from, against, count, length, c, sums, o);
+            else
+              column<1>(from, against, count, length, c, sums, o);
           }
         }
   }

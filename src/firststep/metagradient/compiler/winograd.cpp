@@ -56,25 +56,25 @@ long tiles_at_once(long channels, long entries, long most) {
 // power of two, all 16 would compete for the same places in the cache.
 constexpr long entry_size(long tiles, long channels) { return tiles * channels + lanes; }
 
-// A matrix of which single entries are read. Entry (k, m) is `apart` times m behind where row k begins:
-// rows are `step` from one to the next, in blocks of so many rows, and blocks are `outer` apart.
-struct Factor {
-  const scalar* first;
+// How a matrix lies in memory of which single entries are read. Entry (k, m) is `apart` times m behind where row
+// k begins: rows are `step` from one to the next, in blocks of so many rows, and blocks are `outer` apart.
+struct Order {
   long blocks, outer, rows, step;
 };
 
 // M rows and `width` columns of a product, put into `out` or added to it: Σ_k a[k, m] b[k, :].
 template <int M, long apart, bool add>
-void tile(Factor a, const scalar* b, long b_row, scalar* out, long out_row) {
+void tile(const scalar* a, const Order& order, const scalar* b, long b_row, scalar* out, long out_row) {
   // Loops over arrays, throughout: of single variables GCC 12 keeps these sums in memory.
   Vec sums[M][2];
 #pragma GCC unroll 16
   for (int m = 0; m < M; m++)
 #pragma GCC unroll 2
     for (int n = 0; n < 2; n++) sums[m][n] = add ? Vec::loadu(out + m * out_row + n * lanes) : Vec(scalar(0));
-  for (long block = 0; block < a.blocks; block++) {
-    const scalar* from = a.first + block * a.outer;
-    for (long row = 0; row < a.rows; row++, from += a.step, b += b_row) {
+  const long step = order.step;
+  for (long block = 0; block < order.blocks; block++, a += order.outer) {
+    const scalar* from = a;
+    for (long row = 0; row < order.rows; row++, from += step, b += b_row) {
       Vec against[2];
 #pragma GCC unroll 2
       for (int n = 0; n < 2; n++) against[n] = Vec::loadu(b + n * lanes);
@@ -94,24 +94,22 @@ void tile(Factor a, const scalar* b, long b_row, scalar* out, long out_row) {
 
 // `rows` rows, at most M.
 template <int M, long apart, bool add>
-void tile_of(long rows, Factor a, const scalar* b, long b_row, scalar* out, long out_row) {
+void tile_of(long rows, const scalar* a, const Order& order, const scalar* b, long b_row, scalar* out, long out_row) {
   if constexpr (M > 0) {
     if (rows == M)
-      tile<M, apart, add>(a, b, b_row, out, out_row);
+      tile<M, apart, add>(a, order, b, b_row, out, out_row);
     else
-      tile_of<M - 1, apart, add>(rows, a, b, b_row, out, out_row);
+      tile_of<M - 1, apart, add>(rows, a, order, b, b_row, out, out_row);
   }
 }
 
 // Any number of rows, in parts of about the same height.
 template <long apart, bool add>
-void product(long rows, Factor a, const scalar* b, long b_row, scalar* out, long out_row) {
+void product(long rows, const scalar* a, const Order& order, const scalar* b, long b_row, scalar* out, long out_row) {
   const long parts = (rows + height - 1) / height;
   for (long part = 0; part < parts; part++) {
     const long from = rows * part / parts, until = rows * (part + 1) / parts;
-    Factor some = a;
-    some.first += from * apart;
-    tile_of<height, apart, add>(until - from, some, b, b_row, out + from * out_row, out_row);
+    tile_of<height, apart, add>(until - from, a + from * apart, order, b, b_row, out + from * out_row, out_row);
   }
 }
 

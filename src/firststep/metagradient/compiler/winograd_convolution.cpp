@@ -123,7 +123,7 @@ extern "C" void kernel(const scalar* x, const scalar* weight, const scalar* bias
       transform_images(images, first, some, v);
       for (long entry = 0; entry < 16; entry++)
         for (long panel = 0; panel < panels; panel++)
-          product<lanes, false>(some, {v + entry * entry_size(some, c), c / lanes, some * lanes, lanes, 1},
+          product<lanes, false>(some, v + entry * entry_size(some, c), {c / lanes, some * lanes, lanes, 1},
                                 u + entry * c * o + panel * width * c, width,
                                 m + entry * entry_size(some, o) + panel * width, o);
       transform_products(m, first, some, out, results, has_bias ? bias : nullptr);
