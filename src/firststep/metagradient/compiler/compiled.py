@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from firststep.allocator import give_back_freed_memory
-from firststep.metagradient.compiler.direct_gradient import load_routine
+from firststep.metagradient.compiler.direct_gradient import load_direct_gradient
+from firststep.metagradient.compiler.few_channels import load_few_channels
 from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.rewrite import use_fast_kernels
 from firststep.metagradient.compiler.rows import Conditioned, conditioning_by_rows, reaches_deep
@@ -264,7 +265,7 @@ class CompiledSteps:
 
 def _load_own_routines() -> None:
     """Nearly all networks need them, and they take two seconds each to compile."""
-    for load in (load_convolution, load_gradient, load_routine):
+    for load in (load_convolution, load_gradient, load_direct_gradient, load_few_channels):
         load(torch.float32)
 
 

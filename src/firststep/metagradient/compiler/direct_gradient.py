@@ -11,39 +11,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from firststep.metagradient.compiler.torch_internals import load_cpp
-from firststep.metagradient.compiler.winograd import SCALARS
+from firststep.metagradient.compiler.routines import has_routines, load_routine
 
 _WHOLE_VECTORS = 16  # output channels: a multiple of the longest vector
 _FEW_CHANNELS = 4
 _MOST_ENTRIES = 2**18  # of a kernel, so that its gradient stays in the cache
-_SOURCE = Path(__file__).with_name("kernel_gradient.cpp")
 
 
 def has_direct_gradient(cotangent: Tensor, channels: int, size: list[int]) -> bool:
     """By shapes and the kind of processor, not by the clock: runs repeat bit for bit."""
     out = cotangent.shape[1]
     return (
-        cotangent.device.type == "cpu"
-        and cotangent.dtype in SCALARS
+        has_routines(cotangent)
         and out % _WHOLE_VECTORS == 0
         and out * channels * math.prod(size) <= _MOST_ENTRIES
-        and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     )
 
 
 @cache
-def load_routine(dtype: torch.dtype) -> Callable[..., None]:
-    """Compiled, or found on disk."""
-    scalar = SCALARS[dtype]
-    pointers = [f"const {scalar}*", f"const {scalar}*", f"{scalar}*"]
-    return load_cpp([*pointers, *["long"] * 17], f"using scalar = {scalar};\n{_SOURCE.read_text('utf-8')}")
+def load_direct_gradient(dtype: torch.dtype) -> Callable[..., None]:
+    return load_routine(["kernel_gradient"], dtype, pointers=2, numbers=17)
 
 
 def direct_gradient(
@@ -65,7 +57,7 @@ def direct_gradient(
     else:
         shape = tuple(x.shape)
     numbers = (*shape, *x.stride()[:3], *g.shape[1:], *size, *stride, *padding)
-    load_routine(x.dtype)(x, g, result, *numbers, torch.get_num_threads())
+    load_direct_gradient(x.dtype)(x, g, result, *numbers, torch.get_num_threads())
     return result
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
+from firststep.metagradient.compiler.few_channels import use_few_channels
 from firststep.metagradient.compiler.few_pixels import use_products_of_patches
 from firststep.metagradient.compiler.materialize import materialize
 from firststep.metagradient.compiler.source_digest import SOURCE_DIGEST
@@ -84,6 +85,7 @@ def _arrange_memory(graph: GraphModule) -> None:
     """Which results are written to memory, and in which order; then which routines convolve them."""
     sum_in_two_stages(graph.graph)
     materialize(graph)
+    use_few_channels(graph.graph)
     use_products_of_patches(graph.graph)
     use_winograd(graph.graph)
     graph.graph.eliminate_dead_code()

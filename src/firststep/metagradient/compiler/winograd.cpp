@@ -13,39 +13,12 @@
 // gradient, never sums: results do not depend on their number.
 //
 // This file has what convolution (winograd_convolution.cpp) and kernel gradient (winograd_gradient.cpp) share.
-// Before it stands the definition of `scalar`, float or double.
-
-#include <algorithm>
-#include <cstdint>
-#include <memory>
+// Before it stands products.cpp.
 
 namespace {
 
-using Vec = at::vec::Vectorized<scalar>;
-constexpr long lanes = Vec::size();
-constexpr long width = 2 * lanes;  // columns of a product at a time
-// Rows at a time: with two vectors each, as many sums as there are registers for.
-constexpr long height = sizeof(Vec) == 64 ? 14 : 6;
 constexpr long cache = 1 << 19;  // bytes of what a thread works on: a part of what its second cache holds
 constexpr long fewest_tiles = 48;  // at a time: each time, the kernel's transform comes from memory
-
-// Memory that is kept from call to call: fresh pages would take longer than what is computed in them.
-scalar* scratch(int which, long size) {
-  struct Buffer {
-    std::unique_ptr<scalar[]> memory;
-    long size = 0;
-  };
-  static thread_local Buffer buffers[2];
-  Buffer& buffer = buffers[which];
-  if (buffer.size < size) {
-    buffer.size = 0;
-    buffer.memory.reset();
-    buffer.memory.reset(new scalar[size + lanes]);
-    buffer.size = size;
-  }
-  const auto address = reinterpret_cast<std::uintptr_t>(buffer.memory.get());
-  return reinterpret_cast<scalar*>((address + sizeof(Vec) - 1) / sizeof(Vec) * sizeof(Vec));
-}
 
 long tiles_at_once(long channels, long entries, long most) {
   const long fit = cache / (entries * channels * static_cast<long>(sizeof(scalar)));
@@ -55,63 +28,6 @@ long tiles_at_once(long channels, long entries, long most) {
 // From one entry of the transforms of some tiles to the next. A vector more than they have: at a distance of a
 // power of two, all 16 would compete for the same places in the cache.
 constexpr long entry_size(long tiles, long channels) { return tiles * channels + lanes; }
-
-// How a matrix lies in memory of which single entries are read. Entry (k, m) is `apart` times m behind where row
-// k begins: rows are `step` from one to the next, in blocks of so many rows, and blocks are `outer` apart.
-struct Order {
-  long blocks, outer, rows, step;
-};
-
-// M rows and `width` columns of a product, put into `out` or added to it: Σ_k a[k, m] b[k, :].
-template <int M, long apart, bool add>
-void tile(const scalar* a, const Order& order, const scalar* b, long b_row, scalar* out, long out_row) {
-  // Loops over arrays, throughout: of single variables GCC 12 keeps these sums in memory.
-  Vec sums[M][2];
-#pragma GCC unroll 16
-  for (int m = 0; m < M; m++)
-#pragma GCC unroll 2
-    for (int n = 0; n < 2; n++) sums[m][n] = add ? Vec::loadu(out + m * out_row + n * lanes) : Vec(scalar(0));
-  const long step = order.step;
-  for (long block = 0; block < order.blocks; block++, a += order.outer) {
-    const scalar* from = a;
-    for (long row = 0; row < order.rows; row++, from += step, b += b_row) {
-      Vec against[2];
-#pragma GCC unroll 2
-      for (int n = 0; n < 2; n++) against[n] = Vec::loadu(b + n * lanes);
-#pragma GCC unroll 16
-      for (int m = 0; m < M; m++) {
-        const Vec value(from[m * apart]);
-#pragma GCC unroll 2
-        for (int n = 0; n < 2; n++) sums[m][n] = at::vec::fmadd(value, against[n], sums[m][n]);
-      }
-    }
-  }
-#pragma GCC unroll 16
-  for (int m = 0; m < M; m++)
-#pragma GCC unroll 2
-    for (int n = 0; n < 2; n++) sums[m][n].store(out + m * out_row + n * lanes);
-}
-
-// `rows` rows, at most M.
-template <int M, long apart, bool add>
-void tile_of(long rows, const scalar* a, const Order& order, const scalar* b, long b_row, scalar* out, long out_row) {
-  if constexpr (M > 0) {
-    if (rows == M)
-      tile<M, apart, add>(a, order, b, b_row, out, out_row);
-    else
-      tile_of<M - 1, apart, add>(rows, a, order, b, b_row, out, out_row);
-  }
-}
-
-// Any number of rows, in parts of about the same height.
-template <long apart, bool add>
-void product(long rows, const scalar* a, const Order& order, const scalar* b, long b_row, scalar* out, long out_row) {
-  const long parts = (rows + height - 1) / height;
-  for (long part = 0; part < parts; part++) {
-    const long from = rows * part / parts, until = rows * (part + 1) / parts;
-    tile_of<height, apart, add>(until - from, a + from * apart, order, b, b_row, out + from * out_row, out_row);
-  }
-}
 
 // Images [n, h, w, channels] and how many tiles they have, side by side and one above the other.
 struct Images {

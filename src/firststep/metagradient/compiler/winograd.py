@@ -13,20 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from operator import getitem
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from firststep.metagradient.compiler.torch_internals import load_cpp
+from firststep.metagradient.compiler.routines import has_routines, load_routine
 
 aten = torch.ops.aten
 
-SCALARS = {torch.float32: "float", torch.float64: "double"}
 _CHANNELS = 32  # a multiple of two of the longest vectors, on both sides
-_FOLDER = Path(__file__).parent
 _UNIT = [1, 1]
 
 
@@ -35,34 +32,25 @@ def has_winograd(
 ) -> bool:
     """By shapes and the kind of processor, not by the clock: runs repeat bit for bit."""
     return (
-        images.device.type == "cpu"
-        and images.dtype in SCALARS
+        has_routines(images)
         and list(size) == [3, 3]
         and list(stride) == _UNIT
         and list(padding) == _UNIT
         and images.shape[1] % _CHANNELS == 0
         and outputs % _CHANNELS == 0
         and images.numel() > 0
-        and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     )
 
 
 @cache
 def load_convolution(dtype: torch.dtype) -> Callable[..., None]:
     """Compiled, or found on disk."""
-    return _load("winograd_convolution.cpp", dtype, pointers=3, numbers=12)
+    return load_routine(["products", "winograd", "winograd_convolution"], dtype, pointers=3, numbers=12)
 
 
 @cache
 def load_gradient(dtype: torch.dtype) -> Callable[..., None]:
-    return _load("winograd_gradient.cpp", dtype, pointers=2, numbers=6)
-
-
-def _load(name: str, dtype: torch.dtype, pointers: int, numbers: int) -> Callable[..., None]:
-    scalar = SCALARS[dtype]
-    arguments = [*[f"const {scalar}*"] * pointers, f"{scalar}*", *["long"] * numbers]
-    parts = [(_FOLDER / part).read_text("utf-8") for part in ("winograd.cpp", name)]
-    return load_cpp(arguments, "\n".join([f"using scalar = {scalar};", *parts]))
+    return load_routine(["products", "winograd", "winograd_gradient"], dtype, pointers=2, numbers=6)
 
 
 def winograd_convolution(images: Tensor, kernel: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:

@@ -107,6 +107,7 @@ extern "C" void kernel(const scalar* x, const scalar* weight, const scalar* bias
   const long tiles = n * images.across() * images.down(), panels = o / width;
   const long most = tiles_at_once(c + o, 16, (tiles + threads - 1) / threads);
   const long of_images = 16 * entry_size(most, c), of_thread = of_images + 16 * entry_size(most, o);
+  use_large_pages(out, n * h * w * o);
   scalar* u = scratch(0, 16 * c * o);
   scalar* all_threads = scratch(1, threads * of_thread);
 #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -123,7 +124,7 @@ extern "C" void kernel(const scalar* x, const scalar* weight, const scalar* bias
       transform_images(images, first, some, v);
       for (long entry = 0; entry < 16; entry++)
         for (long panel = 0; panel < panels; panel++)
-          product<lanes, false>(some, v + entry * entry_size(some, c), {c / lanes, some * lanes, lanes, 1},
+          product<lanes, Start::zero>(some, v + entry * entry_size(some, c), {c / lanes, some * lanes, lanes, 1},
                                 u + entry * c * o + panel * width * c, width,
                                 m + entry * entry_size(some, o) + panel * width, o);
       transform_products(m, first, some, out, results, has_bias ? bias : nullptr);

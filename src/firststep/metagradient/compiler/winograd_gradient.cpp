@@ -63,7 +63,7 @@ void add_products(const Images& x, const Images& g, long first, long tiles, long
   }
   for (long j = 0; j < 4; j++)
     for (long c = 0; c < outputs; c += width)
-      product<1, true>(x.channels, v + j * of_x, {1, 0, tiles, x.channels}, d + j * of_g + c, outputs,
+      product<1, Start::out>(x.channels, v + j * of_x, {1, 0, tiles, x.channels}, d + j * of_g + c, outputs,
                        u + (4 * number + j) * x.channels * g.channels + output + c, g.channels);
 }
 
