@@ -7,21 +7,23 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-import firststep.metagradient.compiler.kernel_gradients  # noqa: F401  (defines the operator)
+from firststep.metagradient.compiler.trace import convolve_by_own_routines, trace_graph
 
 aten = torch.ops.aten
 Compute = Callable[[], object]
 
 
 class Forms(NamedTuple):
-    """Where there are two routines for one form, both."""
+    """Where there are several routines for one form, all; ours is what compiled graphs take."""
 
     forward: Compute
+    forward_ours: Compute
     image_gradient: Compute
     image_gradient_transposed: Compute
+    image_gradient_ours: Compute
     kernel_gradient: Compute
     kernel_gradient_ours: Compute
 
@@ -35,18 +37,33 @@ def forms(layer: nn.Conv2d, shape: tuple[int, ...]) -> Forms:
     g = torch.randn_like(F.conv2d(x, kernel, None, stride, padding, 1, groups))
     rest = [x.shape[d] + 2 * padding[d - 2] - size[d - 2] - stride[d - 2] * (g.shape[d] - 1) for d in (2, 3)]
 
+    def forward(x: Tensor, kernel: Tensor) -> Tensor:
+        return aten.convolution(x, kernel, None, stride, padding, [1, 1], False, [0, 0], groups)
+
+    def transposed(g: Tensor, kernel: Tensor) -> Tensor:
+        return aten.convolution(g, kernel, None, stride, padding, [1, 1], True, rest, groups)
+
     def backward(*wanted: bool) -> object:
         return aten.convolution_backward(
             g, x, kernel, None, stride, padding, [1, 1], False, [0, 0], groups, [*wanted, False]
         )
 
     return Forms(
-        lambda: F.conv2d(x, kernel, None, stride, padding, 1, groups),
+        lambda: forward(x, kernel),
+        as_in_graphs(forward, x, kernel),
         lambda: backward(True, False),
-        lambda: aten.convolution(g, kernel, None, stride, padding, [1, 1], True, rest, groups),
+        lambda: transposed(g, kernel),
+        as_in_graphs(transposed, g, kernel),
         lambda: backward(False, True),
         lambda: torch.ops.firststep.kernel_gradient(g, x, size, stride, padding),
     )
+
+
+def as_in_graphs(function: Callable[..., Tensor], *arguments: Tensor) -> Compute:
+    """The function by the routine that compiled graphs take for it."""
+    graph, _ = trace_graph(function, arguments)
+    convolve_by_own_routines(graph)
+    return lambda: graph(*arguments)
 
 
 def best_seconds(compute: Compute, repeats: int = 8) -> float:

@@ -38,10 +38,11 @@ and what the compiler does in the process included; *after the first call* is wi
 Contenders take turns; in its turn each is called twice and the second call counts, unless a section says
 that it was one call.
 *Floor*: the convolutions alone (nine forward passes' worth an inner step, three of
-the query set) at the speed that the network's largest convolution reaches by itself; *at each
-convolution's own speed*: every one at the best that it reaches by itself, below which only other convolution
-routines would get (`benchmarks/roofline.py`). Those of a setting were measured once, before its contenders,
-and the machine is shared: *Over the floor* below takes floor and engine in turns, and targets go by that.
+the query set) at the speed that the network's largest convolution reaches by itself with the library's
+routine; *at each convolution's own speed*: every one at the best that it reaches by itself, by the library's
+routines or by ours, which take fewer multiplications (`benchmarks/roofline.py`). Those of a setting were
+measured once, before its contenders, and the machine is shared: *Over the floor* below takes floor and
+engine in turns, and targets go by that.
 *Freed memory kept*: the C library was told to, and large pages were asked for, as `firststep train` does
 (`allocator.py`).
 Rows with a plus sign add the conditioning loss on that parameter subset; *eager* is without compiler.
@@ -101,9 +102,9 @@ def where_the_time_goes() -> str:
 def convolutions_alone() -> str:
     """Where the floor itself is soft."""
     text = (
-        "\n## Each convolution alone\n\nOf the support set, freed memory kept, in GFLOPS; *ours*: the kernel "
-        "gradient by our own routine, as one or nine matrix products where that is not taken "
-        "(`metagradient/compiler/kernel_gradients.py`).\n"
+        "\n## Each convolution alone\n\nOf the support set, freed memory kept, in GFLOPS, counted as sums of "
+        "products; *ours*: by what compiled graphs take for it, our own routines (`metagradient/compiler`) "
+        "or, where they have none, the library's.\n"
     )
     for network in sorted({setting.network for setting in SETTINGS}):
         text += "\n" + script("convolutions.py", network)

@@ -52,7 +52,7 @@ SHAPES = [
     (17, 16, 5, 1, 2, 1, 2),
     (6, 16, 3, 3, 0, 50, 3),
     # With too many entries for that
-    (80, 400, 3, 1, 1, 20, 20),
+    (120, 496, 3, 1, 1, 20, 20),
     (32, 64, 3, 1, 1, 5, 6),  # by Winograd
     (360, 328, 3, 1, 1, 3, 2),  # few pixels, a large kernel
 ]

@@ -20,7 +20,7 @@ from firststep.metagradient.compiler.routines import has_routines, load_routine
 
 _WHOLE_VECTORS = 16  # output channels: a multiple of the longest vector
 _FEW_CHANNELS = 4
-_MOST_ENTRIES = 2**18  # of a kernel, so that its gradient stays in the cache
+_MOST_ENTRIES = 2**19  # of a kernel, so that its gradient stays in the cache
 
 
 def has_direct_gradient(cotangent: Tensor, channels: int, size: list[int]) -> bool:

@@ -85,6 +85,11 @@ def _arrange_memory(graph: GraphModule) -> None:
     """Which results are written to memory, and in which order; then which routines convolve them."""
     sum_in_two_stages(graph.graph)
     materialize(graph)
+    convolve_by_own_routines(graph)
+
+
+def convolve_by_own_routines(graph: GraphModule) -> None:
+    """Change ``graph`` in place, where there is a routine that is faster than the library's."""
     use_few_channels(graph.graph)
     use_products_of_patches(graph.graph)
     use_winograd(graph.graph)
