@@ -16,7 +16,7 @@ from contenders import CONTENDERS
 
 # What a profiled operation's name contains, first match counts.
 PARTS = {
-    "convolutions, ours": ("winograd_convolution",),
+    "convolutions, ours": ("winograd_convolution", "few_channels"),
     "kernel gradients, ours": ("winograd_gradient", "direct_gradient"),
     "convolutions, the library's": ("convolution",),
     "matrix products, some kernel gradients among them": (

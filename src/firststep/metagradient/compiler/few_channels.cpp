@@ -17,7 +17,6 @@ void convolve_row(const scalar* x, const Order& seen, const scalar* weight, cons
 extern "C" void kernel(const scalar* x, const scalar* weight, const scalar* start, scalar* out, long n, long h, long w,
                        long c, long oh, long ow, long o, long kh, long kw, long stride_down, long stride, long threads) {
   const Order seen{kh, w * c, kw * c, 1};
-  use_large_pages(out, n * oh * ow * o);
   const auto convolve = stride * c == 1   ? convolve_row<1>
                         : stride * c == 2 ? convolve_row<2>
                         : stride * c == 3 ? convolve_row<3>

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 namespace {
 
@@ -32,17 +29,6 @@ scalar* scratch(int which, long size) {
   }
   const auto address = reinterpret_cast<std::uintptr_t>(buffer.memory.get());
   return reinterpret_cast<scalar*>((address + sizeof(Vec) - 1) / sizeof(Vec) * sizeof(Vec));
-}
-
-// Ask for pages of 2 MiB for a large result that was just allocated: the kernel clears 4 KiB ones several times more
-// slowly than they are computed. Only a hint, and without one nothing changes.
-inline void use_large_pages(scalar* first, long size) {
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  constexpr std::uintptr_t page = 1 << 21;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(first) + page - 1) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(first + size) / page * page;
-  if (end > begin + page) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-#endif
 }
 
 // How a matrix lies in memory of which single entries are read. Entry (k, m) is `apart` times m behind where row

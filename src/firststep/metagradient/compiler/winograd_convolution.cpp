@@ -107,7 +107,6 @@ extern "C" void kernel(const scalar* x, const scalar* weight, const scalar* bias
   const long tiles = n * images.across() * images.down(), panels = o / width;
   const long most = tiles_at_once(c + o, 16, (tiles + threads - 1) / threads);
   const long of_images = 16 * entry_size(most, c), of_thread = of_images + 16 * entry_size(most, o);
-  use_large_pages(out, n * h * w * o);
   scalar* u = scratch(0, 16 * c * o);
   scalar* all_threads = scratch(1, threads * of_thread);
 #pragma omp parallel num_threads(threads) if (threads > 1)
