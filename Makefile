@@ -2,38 +2,58 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-READY  := $(VENV)/.ready
 
-# One thread a test process: the processes share the cores, and threads would only fight over them. One process more
-# than cores, because many tests wait for processes of their own.
+# One environment, installed in two parts: what the commands need, then what the tests need beyond that.
+COMMANDS := $(VENV)/.commands-ready
+READY    := $(VENV)/.ready
+# -qq: errors only
+PIP      := $(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt
+
+# One thread per test process: threads of several processes would compete for the cores. One process more than
+# cores, because many tests wait for processes of their own.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else "auto")')
 PYTEST  := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+FAST    := -m 'not slow'
 
 OLDEST := .venv-oldest
 
-.PHONY: help setup demo test test-fast test-oldest campaign bench lint types pytest docs docs-write clean
+.PHONY: help setup demo test test-all test-random test-times test-matrix test-oldest campaign bench lint types docs docs-write clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 # The environment is rebuilt only when the declared dependencies change.
-$(READY): pyproject.toml constraints.txt
+$(COMMANDS): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "firststep needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12 ..." % v[:2] or 0)'
-	@echo "Setting up $(VENV) (once; PyTorch is large, this takes a minute or two) ..."
+	@echo "Setting up $(VENV), once: PyTorch and the commands (1.2 GB, one to two minutes) ..."
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(PIP) -e '.[cli]'
+	@touch $@
+
+$(READY): $(COMMANDS)
+	@echo "Adding what the tests need to $(VENV), once (1 GB, one to two minutes) ..."
+	@$(PIP) -e '.[dev]'
 	@touch $@
 
 setup: $(READY)  ## create the virtual environment in .venv
 
-demo: $(READY)  ## meta-train with and without conditioning on glyphs, ending in a table and a figure
+demo: $(COMMANDS)  ## meta-train with and without conditioning on glyphs, ending in a table and a figure
 	@$(BIN)/firststep demo
 
-test: lint  ## lint, type-check and run all tests
-	@$(MAKE) --no-print-directory -j2 types pytest
+test: lint types  ## lint, type-check and run the tests (under 10 minutes on two cores)
+	@$(PYTEST) $(FAST)
 
-test-fast: lint types  ## the same without the tests marked slow
-	@$(PYTEST) -m 'not slow'
+test-all: lint types  ## the same with the slow tests, as CI runs it: browser, Ray, torchrun, campaigns, the site
+	@$(PYTEST)
+
+test-random: $(READY)  ## the tests of `make test` in random order, once per seed: make test-random SEEDS="1 2 3"
+	@for seed in $(or $(SEEDS),1 2 3); do echo "order $$seed"; $(PYTEST) $(FAST) --order $$seed || exit 1; done
+
+test-times: $(READY)  ## CPU seconds by test file and the slowest tests, of everything that `make test-all` runs
+	@PYTHONPATH=tests/helpers $(PYTEST) -p cpu_times --durations=50
+
+test-matrix: $(READY)  ## `make test` where something is missing: make test-matrix CASES="compiler chromium shared home root locale"
+	@tests/matrix.sh $(CASES)
 
 test-oldest:  ## the library's own tests on the lowest torch that we declare (downloads several GB on Linux)
 	@$(PYTHON) -m venv --clear $(OLDEST)
@@ -62,9 +82,6 @@ lint: $(READY)
 
 types: $(READY)
 	@$(BIN)/mypy
-
-pytest: $(READY)
-	@$(PYTEST)
 
 clean:  ## remove the environment and all caches
 	rm -rf $(VENV) $(OLDEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site

@@ -18,7 +18,7 @@ from firststep import (
     maml,
 )
 from firststep.backbones import BatchStatisticsNorm
-from firststep.functional import FunctionalModule, MetaGradient
+from firststep.functional import EngineOptions, FunctionalModule, MetaGradient
 
 RATE = 0.01
 Gradient = dict[str, Tensor]
@@ -55,7 +55,11 @@ def in_float64(network: str, steps: int, subset: str | None = None, compile: boo
     model.module.double()
     task = Task(task.support_x.double(), task.support_y, task.query_x.double(), task.query_y)
     compute = MetaGradient(
-        model, maml(RATE), steps=steps, conditioning=conditioning, memory=0, compile=compile
+        model,
+        maml(RATE),
+        steps=steps,
+        conditioning=conditioning,
+        options=EngineOptions(memory=0, compile=compile),
     )
     return lambda: compute(model.params(), {}, [task]).params
 
@@ -66,7 +70,9 @@ def firststep(
     """The mean over a meta-batch of so many equal tasks."""
     model, task = model_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
-    compute = MetaGradient(model, maml(RATE), steps=steps, conditioning=conditioning, **options)  # type: ignore[arg-type]
+    compute = MetaGradient(
+        model, maml(RATE), steps=steps, conditioning=conditioning, options=EngineOptions(**options)
+    )  # type: ignore[arg-type]
     params = model.params()
 
     def mean() -> Gradient:
@@ -97,7 +103,7 @@ def plain(network: str, steps: int, subset: str | None = None, *, torch_norm: bo
     def compute() -> Gradient:
         theta = {name: value.detach().clone().requires_grad_() for name, value in start.items()}
         initial = list(theta.values())
-        penalty = torch.zeros((), dtype=torch.float64)
+        conditioning_loss = torch.zeros((), dtype=torch.float64)
         for _ in range(steps):
             logits = torch.func.functional_call(module, theta, (task.support_x,))
             loss = F.cross_entropy(logits, task.support_y)
@@ -106,12 +112,12 @@ def plain(network: str, steps: int, subset: str | None = None, *, torch_norm: bo
                 constrained = [theta[name] for name in psi]
                 rows = [torch.autograd.grad(one, constrained, create_graph=True) for one in residuals]
                 jacobian = torch.stack([torch.cat([part.flatten() for part in row]) for row in rows]).double()
-                penalty = penalty + log_eigenvalue_variance(jacobian @ jacobian.T) / steps
+                conditioning_loss = conditioning_loss + log_eigenvalue_variance(jacobian @ jacobian.T) / steps
             grads = torch.autograd.grad(loss, list(theta.values()), create_graph=True)
             theta = {n: v - RATE * g for (n, v), g in zip(theta.items(), grads, strict=True)}
         logits = torch.func.functional_call(module, theta, (task.query_x,))
         query = F.cross_entropy(logits, task.query_y)
-        return dict(zip(start, torch.autograd.grad(query + penalty, initial), strict=True))
+        return dict(zip(start, torch.autograd.grad(query + conditioning_loss, initial), strict=True))
 
     return compute
 

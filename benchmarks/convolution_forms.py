@@ -1,4 +1,4 @@
-"""The three forms that all convolutions of a meta-gradient have, each alone: forward and both gradients."""
+"""The three forms of convolutions in a meta-gradient, each alone: forward and both gradients."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from firststep.metagradient.compiler.trace import convolve_by_own_routines, trace_graph
+from firststep.metagradient.compiler.passes import ROUTINES, apply
+from firststep.metagradient.compiler.trace import trace_graph
 
 aten = torch.ops.aten
 Compute = Callable[[], object]
 
 
 class Forms(NamedTuple):
-    """Where there are several routines for one form, all; ours is what compiled graphs take."""
+    """All routines per form. The ones named ours are those that compiled graphs use."""
 
     forward: Compute
     forward_ours: Compute
@@ -29,10 +30,10 @@ class Forms(NamedTuple):
 
 
 def forms(layer: nn.Conv2d, shape: tuple[int, ...]) -> Forms:
-    """On noise of this shape, channels last."""
+    """Return the forms on channels-last noise of this shape."""
     kernel = layer.weight.detach()
     stride, padding, size = list(layer.stride), list(layer.padding), list(kernel.shape[2:])
-    groups = layer.groups  # ours knows none
+    groups = layer.groups  # our routines have none
     x = torch.randn(shape).to(memory_format=torch.channels_last)
     g = torch.randn_like(F.conv2d(x, kernel, None, stride, padding, 1, groups))
     rest = [x.shape[d] + 2 * padding[d - 2] - size[d - 2] - stride[d - 2] * (g.shape[d] - 1) for d in (2, 3)]
@@ -43,9 +44,9 @@ def forms(layer: nn.Conv2d, shape: tuple[int, ...]) -> Forms:
     def transposed(g: Tensor, kernel: Tensor) -> Tensor:
         return aten.convolution(g, kernel, None, stride, padding, [1, 1], True, rest, groups)
 
-    def backward(*wanted: bool) -> object:
+    def backward(*outputs: bool) -> object:
         return aten.convolution_backward(
-            g, x, kernel, None, stride, padding, [1, 1], False, [0, 0], groups, [*wanted, False]
+            g, x, kernel, None, stride, padding, [1, 1], False, [0, 0], groups, [*outputs, False]
         )
 
     return Forms(
@@ -60,9 +61,9 @@ def forms(layer: nn.Conv2d, shape: tuple[int, ...]) -> Forms:
 
 
 def as_in_graphs(function: Callable[..., Tensor], *arguments: Tensor) -> Compute:
-    """The function by the routine that compiled graphs take for it."""
+    """Return the function with the routines that compiled graphs use."""
     graph, _ = trace_graph(function, arguments)
-    convolve_by_own_routines(graph)
+    apply(ROUTINES, graph)
     return lambda: graph(*arguments)
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/page_screenshots.py            # into docs/images/page-*.png
 
-Needs Chromium (``apt-get install chromium``). Whoever changes how the page looks takes them anew, and looks
+Needs Chromium (``apt-get install chromium``). After a change of the page's looks, take them again and look
 at them.
 """
 

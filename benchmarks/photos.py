@@ -24,16 +24,8 @@ import numpy as np
 import torch
 
 from firststep.data import Episodes, FeatureSplit
-from firststep.evaluation import (
-    TEST_SEED,
-    Predict,
-    half_width,
-    logistic,
-    measure_tasks,
-    nearest_means,
-    ridge,
-    to_task,
-)
+from firststep.evaluation import Predict, half_width, logistic, measure_tasks, nearest_means, ridge, to_task
+from firststep.evaluation._internal import TEST_SEED
 from firststep.meta_learner import MetaLearner
 from firststep.task import Task
 from firststep.training import VALIDATION_SEED, build_meta_learner, data_for, load_trained
@@ -101,7 +93,7 @@ def main() -> None:
         table = csv.DictWriter(file, rows[0], lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
-    facts = {
+    settings = {
         "command": shlex.join(["python", "benchmarks/photos.py", *sys.argv[1:]]),
         "data": {
             "name": data.name,
@@ -115,7 +107,7 @@ def main() -> None:
         **collect_provenance(),
         "seconds": round(time.monotonic() - begun),
     }
-    (options.out / "facts.json").write_text(json.dumps(facts, indent=2) + "\n")
+    (options.out / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
 
 
 def _tasks(split: FeatureSplit, shots: int, seed: int, episodes: int) -> Iterator[Task]:

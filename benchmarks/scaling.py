@@ -5,7 +5,7 @@
 Real launches of torchrun train Conv4-64 on glyphs at 32 px (5-way 5-shot, 16 queries, 5 steps, conditioned, 4
 tasks a meta-batch) and time the meta-updates; launches take turns, and the fastest round of each counts,
 because other programs can only make it slower. Run it on an idle machine. The goal is 1.85 times the
-speed with two processes. The model for more processes is in scaling_model.py.
+speed with two processes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -27,7 +28,6 @@ import tyro
 from firststep.data import Preprocessing
 from firststep.distributed import Team, join, launched
 from firststep.training import TrainConfig, TrainingProgress, build_meta_learner, train
-from scaling_model import bytes_sent, model_markdown
 
 GOAL = 1.85
 
@@ -93,6 +93,12 @@ def time_exchange(config: TrainConfig, team: Team) -> tuple[float, int]:
     return statistics.median(times), sum(value.nbytes for value in gradients.values())
 
 
+def bytes_sent(parameter_bytes: float, tasks: int, workers: int) -> float:
+    """Return the bytes a worker sends per meta-update: slices of its tasks, then its slice of the sum."""
+    each = math.ceil(tasks / workers)
+    return (each + 1) * (workers - 1) / workers * parameter_bytes
+
+
 def launch(settings: Settings, processes: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "times.json"
@@ -118,8 +124,6 @@ def compare(settings: Settings) -> str:
     speedup = alone["update"] / several["update"]
     sent = bytes_sent(several["bytes"], settings.meta_batch, settings.processes)
     lines = [
-        "## Measured",
-        "",
         f"Conv4-{settings.filters}, {settings.image_size} px, 5-way 5-shot, 16 queries, 5 steps, conditioned,"
         f" {settings.meta_batch} tasks a meta-batch; one thread a process, torch {torch.__version__}, gloo "
         f"on one machine; fastest of {settings.rounds} launches, median of {settings.updates} meta-updates.",
@@ -139,7 +143,7 @@ def compare(settings: Settings) -> str:
     ]
     if settings.processes == 2:
         lines += ["", f"Goal: {GOAL} times with two processes: {'met' if speedup >= GOAL else 'NOT met'}."]
-    return "\n".join([*lines, "", "## Modelled", "", model_markdown()])
+    return "\n".join([*lines, ""])
 
 
 def main(settings: Settings) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from docsite import tutorials
+from docsite import home_figure, tutorials
 from docsite.build import BuildFailed, build
 from docsite.paths import ROOT
 from docsite.write import write
@@ -17,6 +17,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the site to site/, strictly")
     commands.add_parser("write", help="fill the generated parts of the pages anew")
+    commands.add_parser("figure", help="draw the figure of the home page anew")
     outputs = commands.add_parser("tutorials", help="run tutorials and write their outputs and pictures")
     outputs.add_argument("numbers", nargs="*", help="which; default all")
     options = parser.parse_args()
@@ -26,6 +27,8 @@ def main() -> int:
                 start = time.perf_counter()
                 tutorials.write(page)
                 print(f"{page.relative_to(ROOT)}: {time.perf_counter() - start:.0f} s")
+    if options.command == "figure":
+        home_figure.write()
     if options.command == "write":
         for path in write():
             print(path.relative_to(ROOT))

@@ -26,7 +26,7 @@ Generator = Callable[..., str]
 
 def pages() -> list[Path]:
     """Every page that may have generated parts."""
-    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results" / "README.md"])
 
 
 def filled(text: str, generators: Mapping[str, Generator]) -> str:

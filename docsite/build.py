@@ -12,6 +12,7 @@ from pathlib import Path
 from docsite.assemble import assemble
 from docsite.outside import requests_of_site
 from docsite.paths import CONFIG, ROOT
+from docsite.references import unresolved
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,13 @@ class BuildFailed(Exception):
 
 
 def build(source: Path, site: Path) -> Built:
-    """Assemble the pages in ``source`` and build them to ``site``; anything broken or fetched is an error."""
+    """Assemble the pages in ``source`` and build them to ``site``.
+
+    A broken link, a dead reference in a docstring and a request to another host are errors.
+    """
     start = time.perf_counter()
+    if dead := unresolved():
+        raise BuildFailed("\n".join(dead))
     assemble(source)
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(CONFIG), "-d", str(site)],

@@ -35,9 +35,15 @@ def _tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+def _public(module: str) -> Path:
+    """The file that lists a module's names: a package that loads them on use has it in ``public.py``."""
+    public = file_of(f"{module}.public")
+    return public if public.is_file() else file_of(module)
+
+
 def exported(module: str) -> list[str]:
-    """``__all__`` of a module; that of ``firststep`` is in ``firststep.public``."""
-    file = file_of("firststep.public" if module == "firststep" else module)
+    """``__all__`` of a module."""
+    file = _public(module)
     for node in _tree(file).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
@@ -46,7 +52,7 @@ def exported(module: str) -> list[str]:
 
 def definition(module: str, name: str) -> Definition:
     """Follows imports to the file where the name is defined."""
-    file = file_of("firststep.public" if module == "firststep" else module)
+    file = _public(module)
     for node in ast.walk(_tree(file)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("firststep"):
             for alias in node.names:

@@ -1,4 +1,4 @@
-"""Boxes and arrows as SVG: enough for two diagrams, the same on every machine, text that can be searched."""
+"""Boxes, bars and arrows as SVG: the same on every machine, with text that can be searched."""
 
 from __future__ import annotations
 
@@ -45,6 +45,10 @@ class Drawing:
         self.text(box.centre, top, box.title, bold=True)
         for number, line in enumerate(box.lines, 1):
             self.text(box.centre, top + 16 * number, line, size=11)
+
+    def bar(self, x: float, y: float, width: float, height: float, *, accent: bool = False) -> None:
+        size = f'width="{width:g}" height="{height:g}"'
+        self.parts.append(f'<rect x="{x:g}" y="{y:g}" {size} fill="{ACCENT if accent else LINE}"/>')
 
     def text(
         self, x: float, y: float, text: str, *, size: int = 13, bold: bool = False, anchor: str = "middle"

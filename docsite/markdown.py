@@ -1,4 +1,4 @@
-"""A Python-Markdown extension: formulas become MathML while the site is built, Sphinx roles become code.
+"""A Python-Markdown extension: MathML for formulas, code for Sphinx roles, pictures that follow the theme.
 
 Formulas are written as GitHub shows them, ``$...$`` in a line and ``$$...$$`` by themselves. MathML needs no
 program and no font from elsewhere: browsers draw it. The roles are those of the docstrings. An extension of
@@ -17,10 +17,15 @@ from markdown.extensions import Extension
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
+from docsite.references import as_code
+
 _FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
 )
-_ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?(?P<name>[\w.]+)`")
+_PICTURE = re.compile(r"<picture>.*?</picture>", re.DOTALL)
+_SOURCE = re.compile(r'<source media="(?P<media>[^"]*)" srcset="(?P<file>[^"]*)">')
+_IMAGE = re.compile(r'<img src="(?P<file>[^"]*)" alt="(?P<alt>[^"]*)">')
+_DARK = "(prefers-color-scheme: dark)"
 
 
 def mathml(latex: str, *, display: bool) -> str:
@@ -39,10 +44,36 @@ class _Docstrings(Preprocessor):
     """Sphinx roles, and the two colons before a block of code."""
 
     def run(self, lines: list[str]) -> list[str]:
-        named = [
-            _ROLE.sub(lambda role: f"`{role['name'].removeprefix('firststep.')}`", line) for line in lines
-        ]
-        return [line[:-1] if line.endswith("::") else line for line in named]
+        return [line[:-1] if line.endswith("::") else line for line in map(as_code, lines)]
+
+
+def themed(picture: str) -> str:
+    """Two pictures for one of two colour schemes.
+
+    ``<picture>`` follows the system, as on GitHub. The site has a switch of its own, by which Material hides
+    images whose address ends in ``#only-light`` or ``#only-dark``.
+    """
+    image = _IMAGE.search(picture)
+    sources = [(one["media"], one["file"]) for one in _SOURCE.finditer(picture)]
+    if image is None or not any(_DARK in media for media, _ in sources):
+        return picture
+    by_scheme: dict[str, list[tuple[str, str]]] = {"light": [("", image["file"])], "dark": []}
+    for media, file in sources:
+        scheme = "dark" if _DARK in media else "light"
+        by_scheme[scheme].append((media.replace(_DARK, "").removesuffix(" and "), file))
+    pictures = []
+    for scheme, files in by_scheme.items():
+        narrow = [f'<source media="{media}" srcset="{file}">' for media, file in files if media]
+        (file,) = (file for media, file in files if not media)
+        pictures.append(
+            f'<picture>{"".join(narrow)}<img src="{file}#only-{scheme}" alt="{image["alt"]}"></picture>'
+        )
+    return "".join(pictures)
+
+
+class _Pictures(Postprocessor):
+    def run(self, text: str) -> str:
+        return _PICTURE.sub(lambda found: themed(found[0]), text)
 
 
 class DocsiteExtension(Extension):
@@ -51,6 +82,7 @@ class DocsiteExtension(Extension):
             _Docstrings(md), "docsite-docstrings", 40
         )  # before fences and code are set aside
         md.postprocessors.register(_Formulas(md), "docsite-formulas", -10)  # after everything
+        md.postprocessors.register(_Pictures(md), "docsite-pictures", -10)
 
 
 def makeExtension(**options: Any) -> DocsiteExtension:

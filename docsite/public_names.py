@@ -1,7 +1,8 @@
-"""Which names each page of the reference documents, in the order in which a reader wants them.
+"""The public names that each page of the reference documents, in reading order.
 
-Rooms export names to each other too. Those are listed in ``BETWEEN_ROOMS``: they may change without notice. A
-name that a room exports and that is in neither fails a test.
+Names that only our own packages use belong into ``_internal.py`` of their package. ``BETWEEN_PACKAGES`` lists
+those that a package still exports beside its public names; they may change without notice. An exported name
+that is in neither table fails a test.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         ],
         "Rules": [
             *("maml", "fomaml", "anil", "boil", "meta_sgd", "meta_curvature", "modgrad", "warp_maml", "gap"),
-            *("maml_plus_plus", "annealed_query_weights", "gauss_newton", "Rule"),
+            *("maml_plus_plus", "annealed_query_weights", "gauss_newton"),
         ],
+        "Rules of your own": ["Rule", "stateless", "chain", "clip_by_norm"],
         "Methods by name": ["METHODS", "Method", "build_method"],
         "Networks": ["build_backbone", "BACKBONES", "Backbone", "warp"],
         "Process and errors": ["keep_freed_memory", "FirststepError"],
@@ -28,10 +30,20 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "The inner loop": ["inner_step", "Aux", "adapt", "Trajectory", "iterate_steps"],
         "How many steps": ["choose_steps", "StepChoice"],
         "Gram matrix": ["support_gram"],
-        "The meta-gradient": ["MetaGradient", "meta_gradient", "MetaGradientResult", "TaskReport"],
+        "The meta-gradient": [
+            "MetaGradient",
+            "EngineOptions",
+            "meta_gradient",
+            "MetaGradientResult",
+            "TaskReport",
+        ],
     },
     "firststep.conditioning": {"Beyond the names of firststep": ["Watch", "GramLoss", "scaled_errors"]},
-    "firststep.rules": {"Beyond the names of firststep": ["SupportLoss", "scaled"]},
+    "firststep.rules": {
+        "Beyond the names of firststep": [
+            *("SupportLoss", "scaled", "register_method", "no_parameters", "descend", "require_rate"),
+        ]
+    },
     "firststep.methods": {
         "Beyond the names of firststep": ["MethodBuilder", "count_parameters", "ParameterCounts"]
     },
@@ -40,7 +52,14 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Networks from elsewhere": ["build_external", "make_network", "freeze"],
     },
     "firststep.data": {
-        "Datasets": ["open_dataset", "from_arrays", "Dataset", "Split", "DatasetMismatchError"],
+        "Datasets": [
+            "open_dataset",
+            "from_arrays",
+            "Dataset",
+            "CachedDataset",
+            "Split",
+            "DatasetMismatchError",
+        ],
         "Episodes": ["Episodes", "Episode", "Augmentation"],
         "Images": ["Preprocessing", "NORMALISATIONS", "load_image"],
         "A dataset of your own": [
@@ -57,12 +76,14 @@ GROUPS: dict[str, dict[str, list[str]]] = {
             *("steps_table", "metrics_table", "comparison_figure", "html_report"),
         ],
         "Metrics per step": [
-            *("METRICS", "Metric", "AdaptationState", "Measurement", "measure_task", "measure_tasks"),
+            *("METRICS", "register_metric", "Metric", "AdaptationState", "Measurement"),
+            *("measure_task", "measure_tasks"),
             "to_task",
         ],
         "Diagnosis": ["diagnose", "Spectrum", "spectrum_figure", "measure_first_step", "FirstStep"],
         "Your own images": [
-            *("load_support", "ImageSupport", "load_images", "adapt_to_images", "AdaptedModel"),
+            *("load_support", "ImageSupport", "query_files", "ImageFiles", "load_images", "adapt_to_images"),
+            "AdaptedModel",
             *("cross_validate", "CrossValidation", "CLASSIFIERS", "fit_temperature"),
             *("Confusion", "confusion_figure"),
         ],
@@ -85,13 +106,13 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Resources": ["estimate_resources", "ResourceEstimate"],
     },
     "firststep.paper": {
-        "Experiments": ["EXPERIMENTS", "Experiment", "Row", "twins", "protocol", "published"],
+        "Experiments": ["EXPERIMENTS", "Experiment", "Row", "pair", "protocol", "published"],
         "Tests": ["within", "beyond", "named_test"],
         "Scales": ["Scale", "SCALES", "Changes", "ExperimentSettings", "parse_data"],
         "Running": ["run_experiments", "RunsFailed", "plan", "PlannedRun", "collect_result", "with_saved"],
         "Results": [
-            *("ExperimentResult", "write_result", "read_results", "html_overview", "markdown_summary"),
-            "FIGURES",
+            *("ExperimentResult", "ResultRecord", "SavedResult", "write_result", "read_results"),
+            *("html_overview", "markdown_summary", "FIGURES"),
         ],
     },
     "firststep.deployment": {
@@ -100,37 +121,28 @@ GROUPS: dict[str, dict[str, list[str]]] = {
     },
 }
 
-BETWEEN_ROOMS: dict[str, set[str]] = {
+BETWEEN_PACKAGES: dict[str, set[str]] = {
     "firststep": {"functional"},  # a module with a page of its own
     "firststep.conditioning": {"JACOBIAN_MEMORY", "counting_saved", "gram_in_graph"},
     "firststep.backbones": {
         *("EfficientNetLite0Body", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
         *("first_derivatives_only", "native_image_size"),
     },
+    "firststep.rules": {"MethodBuilder", "require_rule"},
     "firststep.data": {
         *("IMAGE_ENDINGS", "Draws", "EpisodeRows", "FeatureDataset", "FeatureSplit", "FrozenBody"),
         *("decode", "entries", "read_columns", "require_png", "require_regular"),
     },
-    "firststep.evaluation": {
-        *("DEFAULT_EPISODES", "DEFAULT_STEPS", "FEWEST_TO_CALIBRATE", "PAGE_STYLE", "STEPS", "SUBSETS"),
-        *(
-            "TEST_SEED",
-            "ImageFiles",
-            "blank_network",
-            "check_independent",
-            "class_numbers",
-            "distinct_labels",
-        ),
-        *("frozen_network", "image_files", "initial_condition_number", "load_pixels", "logits_of"),
-        *("nearest_means_accuracy", "query_files", "stratified_folds", "support_files"),
-    },
     "firststep.training": {
-        *("BUILTIN", "VALIDATION_SEED", "check_every_rank_has_tasks", "check_same_data", "choices"),
-        *("choose_device", "folder_name", "method_of", "open_training_data", "saved_progress"),
+        *("BUILTIN", "VALIDATION_SEED", "builtin_models", "check_every_rank_has_tasks", "check_same_data"),
+        *("choices", "choose_device", "folder_name", "method_of", "open_training_data", "saved_progress"),
         *("saved_update", "training_episodes", "validation_episodes", "open_images", "open_since"),
-        "package_version",
+        *("package_version", "DataSettings", "NetworkSettings", "MethodSettings", "OuterLoopSettings"),
+        "RunningSettings",
     },
     "firststep.jobs": {"MACHINE_SETTINGS", "Allocation", "Capacity"},
-    "firststep.paper": {"UNCHANGED", "Cost", "measure_jobs", "published_cells", "refuse_other_result"},
-    "firststep.deployment": {"require_exporter"},
+    "firststep.paper": {
+        *("CHANGEABLE", "UNCHANGED", "BeyondTraining", "Cost", "duration", "how_it_was_made", "is_switch"),
+        *("measure_jobs", "page_text", "published_cells", "refuse_other_result"),
+    },
 }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from docsite.definitions import definition, exported, file_of
 from docsite.paths import DOCS
 from docsite.public_names import GROUPS
+from docsite.references import as_code
 
 FOLDER = DOCS / "reference"
-_ROLE = re.compile(r":\w+:`~?(?:firststep\.)?([\w.]+)`")
 
 
 def page_name(module: str) -> str:
@@ -20,7 +19,7 @@ def page_name(module: str) -> str:
 def page(module: str) -> str:
     """Markdown with a directive of mkdocstrings for each name."""
     about = (ast.get_docstring(ast.parse(file_of(module).read_text())) or "").replace("::\n", ":\n")
-    paragraphs = _ROLE.sub(r"`\1`", about).replace("``", "`")
+    paragraphs = as_code(about).replace("``", "`")
     parts = [f"# {module}\n", f"{paragraphs}\n"]
     above = sorted(set(exported(module)) & set(exported("firststep"))) if module != "firststep" else []
     if above:

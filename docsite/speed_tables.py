@@ -1,8 +1,8 @@
-"""The tables of docs/speed.md, from the medians in benchmarks/results.json."""
+"""The tables of docs/speed.md and docs/engine-notes.md, from the medians in benchmarks/results.json."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from docsite.results import benchmark, benchmarks, over_the_floor
 from firststep.utils.table import Table
@@ -13,17 +13,24 @@ MAIN = ("Conv4-64, 84 px", 5)
 LABELS = {
     "firststep": "firststep, compiled",
     "firststep + cls": "firststep, compiled, with the conditioning loss on `cls`",
-    "firststep, freed memory kept": "firststep, compiled, freed memory kept for good and large pages "
-    "(what `firststep train --compile` does)",
-    "firststep, saved as bfloat16": "firststep, compiled, what is saved rounded to bfloat16 (not exact)",
-    "firststep eager, nothing kept": "firststep, not compiled, nothing kept",
-    "firststep eager": "firststep, not compiled, everything kept",
+    "firststep, freed memory kept": "firststep, compiled, freed memory kept (`firststep train --compile`)",
+    "firststep, saved as bfloat16": "firststep, compiled, saved tensors rounded to bfloat16 (not exact)",
+    "firststep eager, nothing kept": "firststep, not compiled, nothing saved",
+    "firststep eager": "firststep, not compiled, everything saved",
     "plain autograd": "plain autograd in one graph",
-    "plain autograd, torch's batch norm": "plain autograd in one graph, torch's own batch norm",
+    "plain autograd, torch's batch norm": "plain autograd in one graph, torch's batch norm",
     "torchopt": "torchopt",
     "higher": "higher",
-    "torchopt, freed memory kept": "torchopt, freed memory kept for good and large pages",
+    "torchopt, freed memory kept": "torchopt, freed memory kept",
 }
+
+
+class Comparison(NamedTuple):
+    title: str
+    seconds: float
+    times_as_fast: float
+    memory_share: float
+    peer: str
 
 
 def fastest_peer(medians: dict[str, Any]) -> str:
@@ -36,7 +43,7 @@ def seconds_of(value: float) -> str:
 
 
 def sentence() -> str:
-    """One sentence about time and memory, against the fastest of the peers."""
+    """Return one sentence about time and memory, against the fastest of the peers."""
     parts = []
     for steps in (5, 20):
         medians = benchmark(MAIN[0], steps, "firststep", *PEERS[2:])
@@ -51,39 +58,46 @@ def sentence() -> str:
 
 def main_setting() -> str:
     medians = benchmark(*MAIN, "firststep", *PEERS)
-    table = Table(["", "s a task", "peak, MB"])
+    table = Table(["", "s per task", "peak, MB"])
     for name, label in LABELS.items():
         if name in medians["seconds"]:
-            title = f"{label}, the fastest peer here" if name == fastest_peer(medians) else label
+            title = f"{label} (fastest peer)" if name == fastest_peer(medians) else label
             table.add_row(title, seconds_of(medians["seconds"][name]), f"{medians['peak'][name]:.0f}")
     return table.to_markdown()
 
 
-def other_settings() -> str:
-    """Every other setting that was measured beside peers, against the fastest of them."""
-    table = Table(["", "s a task", "times as fast", "peak over the peer's", "fastest peer"])
-    seen = {MAIN}
+def compared() -> list[Comparison]:
+    """Return every setting that was measured beside peers, the main one first."""
+    found: dict[str, Comparison] = {}
     for medians in benchmarks():
         seconds, peak = medians["seconds"], medians["peak"]
-        setting = (medians["network"], medians["steps"])
-        if setting in seen or "firststep" not in seconds or not set(PEERS) & set(seconds):
+        title = f"{medians['network']}, {medians['steps']} steps"
+        if title in found or "firststep" not in seconds or not set(PEERS) & set(seconds):
             continue
-        seen.add(setting)
         peer = fastest_peer(medians)
-        steps = f"{medians['steps']} steps" if medians["steps"] > 1 else "1 step"
+        ratios = seconds[peer] / seconds["firststep"], peak["firststep"] / peak[peer]
+        found[title] = Comparison(title, seconds["firststep"], *ratios, peer)
+    main = f"{MAIN[0]}, {MAIN[1]} steps"
+    return sorted(found.values(), key=lambda one: one.title != main)
+
+
+def other_settings() -> str:
+    """Return a line per setting, against its fastest peer."""
+    table = Table(["", "s per task", "times as fast", "peak over the peer's", "fastest peer"])
+    for one in compared():
         table.add_row(
-            f"{medians['network']}, {steps}",
-            seconds_of(seconds["firststep"]),
-            f"{seconds[peer] / seconds['firststep']:.1f}",
-            f"{peak['firststep'] / peak[peer]:.2f}",
-            peer,
+            one.title,
+            seconds_of(one.seconds),
+            f"{one.times_as_fast:.1f}",
+            f"{one.memory_share:.2f}",
+            one.peer,
         )
     return table.to_markdown()
 
 
 def subsets() -> str:
-    """What conditioning on more than the classifier costs."""
-    table = Table(["", "s a task", "over plain", "loop over samples, s"])
+    """Return the cost of conditioning on more than the classifier."""
+    table = Table(["", "s per task", "over plain", "loop over samples, s"])
     for medians in benchmarks():
         seconds = medians["seconds"]
         for subset in ("emb", "all"):
@@ -99,9 +113,9 @@ def subsets() -> str:
 
 
 def bounds() -> str:
-    """How near we are to the convolutions' own time, and how far the fastest peer is: what can be gained.
+    """Return our time and the fastest peer's over the time of the convolutions alone.
 
-    Ratios of times that were taken in turns: the machine's speed changes by the minute.
+    They are ratios of times measured in turns, because the machine's speed changes by the minute.
     """
     kept = ", freed memory kept"
     table = Table(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from docsite import speed_tables
+import inspect
+
+from docsite import pipeline, results_index, speed_tables
 from docsite.blocks import Generator
 from docsite.results import RESULTS, Row, cell, numbers, read_csv
 from firststep import build_backbone, build_method
+from firststep.data import DATASETS
+from firststep.evaluation import METRICS
 from firststep.methods import count_parameters
 from firststep.utils.table import Cell, Table
 
@@ -65,6 +69,28 @@ def shipped(*steps: str) -> str:
     return table.to_markdown()
 
 
+def demo(*steps: str) -> str:
+    """The models that the demo trains, over its seeds."""
+    lines = {
+        "maml": "MAML",
+        "maml + conditioning": "+ conditioning loss",
+        "maml, shared head + conditioning": "+ conditioning loss + shared head",
+    }
+    rows = {(r["model"], r["step"]): r for r in read_csv(RESULTS / "compare" / "demo-seeds" / "numbers.csv")}
+    columns = (f"after {step} step{'s' * (step != '1')}" for step in steps)
+    table = Table(["", *(text for name in columns for text in (f"accuracy {name}", "gain", "smallest gain"))])
+    for model, label in lines.items():
+        cells = []
+        for row in (rows[model, step] for step in steps):
+            cells.append(cell(row))
+            if row["gain"]:
+                cells += [cell(row, "gain", "gain_ci95", sign=True), f"{float(row['smallest_gain']):+.1f}"]
+            else:  # MAML itself
+                cells += ["", ""]
+        table.add_row(label, *cells)
+    return table.to_markdown()
+
+
 def added(name: str) -> int:
     """What a method adds to Conv4-64 for 5-way tasks of 84 px."""
     return count_parameters(build_method(name), build_backbone("conv4", filters=64)).added
@@ -91,14 +117,42 @@ def method(name: str) -> str:
     return f"{count}\n\n{table.to_markdown()}"
 
 
+def datasets() -> str:
+    """One line per dataset: its classes and the layouts that are read."""
+    lines = ["| name | classes of train / val / test | layouts that are read |", "|---|---|---|"]
+    for info in DATASETS.values():
+        layouts = "; ".join(f"`{layout.what}`" for layout in info.layouts)
+        lines.append(f"| {info.name} | {info.splits} | {layouts or 'none: the images are drawn'} |")
+    return "\n".join(lines)
+
+
+def metrics() -> str:
+    """Return one row per registered metric: its column, its title and its docstring's first line."""
+    table = Table(["column", "title in tables", "meaning"], left_aligned=3)
+    for name, metric in METRICS.items():
+        meaning = (inspect.getdoc(metric.compute) or "").partition("\n")[0]
+        title = f"{metric.title} %" if metric.percent else metric.title
+        table.add_row(f"`{name}`", title, meaning)
+    return table.to_markdown()
+
+
 GENERATORS: dict[str, Generator] = {
     "accuracies": accuracies,
     "pair": pair,
     "shipped": shipped,
+    "demo": demo,
     "speed": speed_tables.sentence,
     "speed-main": speed_tables.main_setting,
     "speed-settings": speed_tables.other_settings,
     "speed-subsets": speed_tables.subsets,
     "speed-bounds": speed_tables.bounds,
+    "passes": pipeline.table,
     "method": method,
+    "datasets": datasets,
+    "gains": results_index.gains,
+    "starts": results_index.starts,
+    "subsets": results_index.subsets,
+    "bigger-steps": results_index.bigger_steps,
+    "methods": results_index.methods,
+    "metrics": metrics,
 }

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docsite import pipeline, rooms
+from docsite import packages, pipeline, speed_figure
 from docsite.blocks import filled, pages
 from docsite.paths import DOCS
 from docsite.public_names import GROUPS
 from docsite.reference import FOLDER, page, page_name
+from docsite.results import RESULTS
 from docsite.tables import GENERATORS
+from firststep.paper import page_text, read_results
 from firststep.utils.files import write_text
 
 
 def written() -> dict[Path, str]:
     """File → what it should hold."""
     files = {FOLDER / page_name(module): page(module) for module in GROUPS}
-    files[DOCS / "images" / "rooms.svg"] = rooms.diagram()
+    files[DOCS / "images" / "packages.svg"] = packages.diagram()
     files[DOCS / "images" / "compiler.svg"] = pipeline.diagram()
+    files[DOCS / "images" / "speed.svg"] = speed_figure.figure()
+    for saved in read_results(RESULTS):
+        files[saved.folder / "README.md"] = page_text(saved.record, saved.cells)
     for path in pages():
         if path not in files:
             files[path] = filled(path.read_text(), GENERATORS)

@@ -21,14 +21,14 @@ def outer_loss(model: Perceptron, task: ToyTask, gamma: float) -> Tensor:
     """MAML's loss of one task, with the conditioning loss of its support set at every step."""
     support, support_y, query, query_y = task
     params: Params = dict(model.named_parameters())
-    penalty = torch.zeros(())
+    conditioning_loss = torch.zeros(())
     with watch(model.classifier) as classifier:
         for _ in range(STEPS):
             loss = F.cross_entropy(functional_call(model, params, (support,)), support_y)
-            penalty = penalty + classifier.loss(support_y) / STEPS  # the one line
+            conditioning_loss = conditioning_loss + classifier.loss(support_y) / STEPS  # the one line
             grads = torch.autograd.grad(loss, list(params.values()), create_graph=True)
             params = {name: p - RATE * g for (name, p), g in zip(params.items(), grads, strict=True)}
-    return F.cross_entropy(functional_call(model, params, (query,)), query_y) + gamma * penalty
+    return F.cross_entropy(functional_call(model, params, (query,)), query_y) + gamma * conditioning_loss
 
 
 @torch.no_grad()

@@ -21,16 +21,16 @@ def outer_loss(model: Perceptron, task: ToyTask, gamma: float) -> Tensor:
     """MAML's loss of one task, with the conditioning loss of its support set at every step."""
     support, support_y, query, query_y = task
     inner = torch.optim.SGD(model.parameters(), RATE)
-    penalty = torch.zeros(())
+    conditioning_loss = torch.zeros(())
     with (
         higher.innerloop_ctx(model, inner, copy_initial_weights=False) as (fast, inner_optimiser),
         watch(fast.classifier) as classifier,
     ):
         for _ in range(STEPS):
             loss = F.cross_entropy(fast(support), support_y)
-            penalty = penalty + classifier.loss(support_y) / STEPS
+            conditioning_loss = conditioning_loss + classifier.loss(support_y) / STEPS
             inner_optimiser.step(loss)
-        return F.cross_entropy(fast(query), query_y) + gamma * penalty
+        return F.cross_entropy(fast(query), query_y) + gamma * conditioning_loss
 
 
 def main(updates: int = 300) -> dict[str, float]:

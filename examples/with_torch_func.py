@@ -29,12 +29,12 @@ def outer_losses(model: Perceptron, tasks: ToyTask, gamma: float) -> Tensor:
             return loss, classifier.loss(support_y)
 
         params: Params = dict(model.named_parameters())
-        penalty = torch.zeros((), dtype=torch.float64)
+        conditioning_loss = torch.zeros((), dtype=torch.float64)
         for _ in range(STEPS):
             grads, conditioning = grad(support_loss, has_aux=True)(params)
-            penalty = penalty + conditioning / STEPS
+            conditioning_loss = conditioning_loss + conditioning / STEPS
             params = {name: value - RATE * grads[name] for name, value in params.items()}
-        return F.cross_entropy(functional_call(model, params, (query,)), query_y) + gamma * penalty
+        return F.cross_entropy(functional_call(model, params, (query,)), query_y) + gamma * conditioning_loss
 
     with watch(model.classifier) as classifier:
         losses: Tensor = vmap(of_one_task)(*tasks)

@@ -21,13 +21,13 @@ def outer_loss(model: Perceptron, task: ToyTask, gamma: float) -> Tensor:
     support, support_y, query, query_y = task
     inner = torchopt.MetaSGD(model, lr=RATE)
     initial = torchopt.extract_state_dict(model, by="reference")
-    penalty = torch.zeros(())
+    conditioning_loss = torch.zeros(())
     with watch(model.classifier) as classifier:
         for _ in range(STEPS):
             support_loss = F.cross_entropy(model(support), support_y)
-            penalty = penalty + classifier.loss(support_y) / STEPS
+            conditioning_loss = conditioning_loss + classifier.loss(support_y) / STEPS
             inner.step(support_loss)
-    loss = F.cross_entropy(model(query), query_y) + gamma * penalty
+    loss = F.cross_entropy(model(query), query_y) + gamma * conditioning_loss
     torchopt.recover_state_dict(model, initial)
     return loss
 

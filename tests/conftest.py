@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
+import random
 import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import groupby
 
 import pytest
 import torch
 from hypothesis import settings
 
 from firststep.utils.registry import Registry
+from missing_compiler import pytest_runtest_call  # noqa: F401, a hook of this name
+from strict_skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401, hooks of these names
 from warm_cli import WarmCommands
 
 # No deadline: the cores are shared with other test processes, and a slow moment is not a failure.
@@ -40,8 +45,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(os.environ[COMPILED], ignore_errors=True))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--order", type=int, metavar="SEED", help="run the tests in a random order")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Slow tests first, a share for each worker, so that none is left alone with one in the end."""
+    """Slow tests first, a share for each worker, so that no worker ends alone with one; or a random order."""
+    seed = config.getoption("--order")
+    if seed is not None:
+        items[:] = _shuffled(items, random.Random(seed))
+        return
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     slow = [item for item in items if item.get_closest_marker("slow")]
     rest = [item for item in items if not item.get_closest_marker("slow")]
@@ -54,16 +67,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
 
 
+def _shuffled(items: list[pytest.Item], order: random.Random) -> list[pytest.Item]:
+    """Shuffle the files, and the tests within each: what a file's fixtures make is made once."""
+    files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    order.shuffle(files)
+    for tests in files:
+        order.shuffle(tests)
+    return [test for tests in files for test in tests]
+
+
 @pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(1234)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_event_loop_left() -> Iterator[None]:
+    """A loop that still runs after a file's tests would break whatever file the process takes next."""
+    yield
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        asyncio.get_running_loop()
+
+
 @pytest.fixture
 def clean_registries() -> Iterator[None]:
     """What a test registers is gone after it."""
-    for room in ("data", "evaluation", "paper"):  # theirs are not loaded by `import firststep`
-        importlib.import_module(f"firststep.{room}")
+    for package in ("data", "evaluation", "paper"):  # theirs are not loaded by `import firststep`
+        importlib.import_module(f"firststep.{package}")
     before = {id(registry): set(registry) for registry in _registries()}
     yield
     for registry in _registries():

@@ -41,6 +41,7 @@ def run(call: str, **environment: str) -> tuple[str, float]:
     return told, float(grown)
 
 
+@pytest.mark.slow
 @needs_linux
 def test_freed_memory_is_kept() -> None:
     told, grown = run("keep_freed_memory()")
@@ -77,6 +78,7 @@ def test_large_pages_are_asked_for_unless_the_user_said_otherwise(value: str | N
     assert found == stays
 
 
+@pytest.mark.slow
 @needs_linux
 def test_what_was_freed_can_be_given_back_once() -> None:
     told, grown = run("keep_freed_memory()")

@@ -187,8 +187,8 @@ def test_any_number_of_classes(method: str, ways: int) -> None:
     assert classifier(task.query_x).shape[1] == ways
     assert classifier.get_submodule("classifier").out_features == ways
     torch.testing.assert_close(
-        classifier(task.query_x),
-        meta.functional(meta.adapted_params(*task[:2], steps=3), task.query_x).logits,
+        classifier(task.support_x),
+        meta.functional(meta.adapted_params(*task[:2], steps=3), task.support_x).logits,
     )
     assert meta.for_classes(ways) is meta
     assert meta.choose_steps(*task[:2]).folds == 2

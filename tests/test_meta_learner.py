@@ -71,7 +71,7 @@ def test_the_network_that_was_passed_is_trained_and_adapted() -> None:
     torch.optim.SGD(meta.parameters(), 0.1).step()
     assert any(not torch.equal(value, before[name]) for name, value in network.state_dict().items())
     trained = meta.adapt(*TASKS[0][:2])
-    x = TASKS[0].query_x
+    x = TASKS[0].support_x  # by whose statistics they normalise
     assert not torch.allclose(trained(x), untrained(x))
     by_hand = functional.adapt(meta.functional, meta.rule, *TASKS[0][:2], steps=STEPS).adapted
     torch.testing.assert_close(trained(x), functional_call(network, by_hand, (x,)))
@@ -135,6 +135,7 @@ def test_state_dict_copy_and_pickle(method: str, tmp_path: Path) -> None:
     assert meta(TASKS[:1]).item() == loss, "copies share nothing"
 
 
+@pytest.mark.slow
 def test_a_compiled_meta_learner_can_be_copied() -> None:
     meta = make(compile=True)
     loss = meta(TASKS).item()
@@ -222,7 +223,7 @@ def text_task(form: type) -> tuple[Any, Tensor, Any, Tensor]:
     return inputs(6), labels, inputs(6), labels
 
 
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", [tuple, dict])
 def test_inputs_may_be_tuples_or_dicts(form: type, compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if form is dict:  # the same graphs as of tuples: traced, and run as they are

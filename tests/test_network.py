@@ -102,7 +102,7 @@ def test_a_subset_that_a_network_lacks_says_what_there_is(subset: str) -> None:
 @pytest.mark.parametrize("subset", ["nonsense", "cls+nonsense"])
 def test_an_unknown_subset_says_what_there_is(subset: str) -> None:
     with pytest.raises(
-        ValueError, match=r"unknown parameter subset 'nonsense': it is cls, emb, ebn.*hidden\.weight"
+        ValueError, match=r"unknown parameter subset 'nonsense': use cls, emb, ebn.*hidden\.weight"
     ):
         FunctionalModule(Perceptron()).subset(subset)
 
@@ -117,7 +117,7 @@ def test_a_wrong_classifier_says_which_linear_layers_there_are() -> None:
         ValueError, match=r"'fc' does not name an nn.Linear of Perceptron.*\['hidden', 'classifier'\]"
     ):
         FunctionalModule(Perceptron(), classifier="fc")
-    with pytest.raises(ValueError, match="embedding='conv9' is not a part of Perceptron"):
+    with pytest.raises(ValueError, match="embedding='conv9' is no module of Perceptron"):
         FunctionalModule(Perceptron(), embedding="conv9")
 
 
@@ -125,7 +125,7 @@ def test_a_classifier_that_is_not_the_end_is_refused() -> None:
     model = FunctionalModule(Perceptron(), classifier="hidden")
     with pytest.raises(
         ValueError,
-        match=r"the output of Perceptron must be that of its linear layer 'hidden'.*option classifier",
+        match=r"the output of Perceptron must be that of its linear layer 'hidden'.*use classifier=",
     ):
         model(model.params(), torch.zeros(2, 4))
 

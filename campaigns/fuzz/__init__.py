@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from campaigns import snapshot, warm_fork
-from campaigns.fuzz.case import Generator, Room
+from campaigns.fuzz.case import Generator, Sandbox
 from campaigns.fuzz.judge import judge
 from campaigns.fuzz.limits import limited, python_call
 from campaigns.report import Result
@@ -39,12 +39,12 @@ def generator(kind: str) -> Generator:
 def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
     """Make the case of a seed, run it in a child, and judge what it did."""
     shutil.rmtree(folder, ignore_errors=True)
-    room = Room(folder, stock)
+    sandbox = Sandbox(folder, stock)
     for name in ("tmp", "home"):
         (folder / name).mkdir(parents=True)
-    room.work.mkdir(parents=True)
+    sandbox.work.mkdir(parents=True)
     try:
-        case = generator(kind)(Random(f"{kind} {seed}"), room)
+        case = generator(kind)(Random(f"{kind} {seed}"), sandbox)
     except Exception as error:
         raise RuntimeError(f"the case {kind}:{seed} cannot be made") from error
     before, stock_before = snapshot.take(folder), _state(stock)
@@ -54,7 +54,7 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
         else python_call(case.call, case.expected)
     )
     surroundings = Surroundings(
-        cwd=room.work,
+        cwd=sandbox.work,
         environment={**stock.environment(folder / "tmp", folder / "home"), **case.environment},
         stdin=case.stdin,
         stdout=case.stdout,

@@ -1,4 +1,4 @@
-"""Archives of datasets: damaged, hostile, encrypted, oddly compressed, clashing, endless."""
+"""Archives of datasets: damaged, hostile, encrypted, in unknown compressions, clashing, huge."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import zipfile
 from collections.abc import Callable
 from random import Random
 
-from campaigns.fuzz.case import Case, Expected, Room
+from campaigns.fuzz.case import Case, Expected, Sandbox
 from campaigns.fuzz.mutate import damaged
 
 Members = list[tuple[str, bytes]]
 
 
-def case(rng: Random, room: Room) -> Case:
+def case(rng: Random, sandbox: Sandbox) -> Case:
     members = _members(rng)
     hostile = rng.choice((None, None, *HOSTILE))
     words, expected = "whole", "good"
@@ -27,7 +27,7 @@ def case(rng: Random, room: Room) -> Case:
     if hostile is None:
         content, words, expected = _changed(rng, kind, content)
     name = f"own.{kind}"
-    (room.work / name).write_bytes(content)
+    (sandbox.work / name).write_bytes(content)
     flags = ["--size", "16", "--cache", "cache", "--sheet", "sheet.png"]
     flags += rng.choice(([], [], ["--skip-broken"]))
     dataset = rng.choice(("folder", "folder", "folder", "omniglot", "cub", "mini-imagenet"))
@@ -70,7 +70,7 @@ def _absolute(rng: Random, members: Members) -> Members:
 
 
 def _clash(rng: Random, members: Members) -> Members:
-    """One name as a file and as a folder, twice, or differing in case or accents alone."""
+    """Add a name that is both file and folder, occurs twice, or differs in case or accents alone."""
     more = rng.choice(
         (
             [("own/train/a", b"a file where a folder is")],
@@ -133,7 +133,7 @@ def _zip(rng: Random, members: Members) -> bytes:
     file = io.BytesIO()
     method = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
     with warnings.catch_warnings(), zipfile.ZipFile(file, "w", method) as archive:
-        warnings.simplefilter("ignore")  # of a name that comes twice: it is meant
+        warnings.simplefilter("ignore")  # names that occur twice are intended
         for name, content in members:
             archive.writestr(zipfile.ZipInfo(name.encode("utf-8", "replace").decode()), content, method)
     return file.getvalue()
@@ -144,7 +144,7 @@ def _tar(rng: Random, members: Members, kind: str) -> bytes:
     file = io.BytesIO()
     form = rng.choice((tarfile.GNU_FORMAT, tarfile.PAX_FORMAT))
     if any("\ud800" in name for name, _ in members):
-        form = tarfile.GNU_FORMAT  # the other cannot write it
+        form = tarfile.GNU_FORMAT  # PAX cannot write it
     with tarfile.open(fileobj=file, mode=mode, format=form, errors="surrogatepass") as archive:  # type: ignore[call-overload]
         for name, content in members:
             info = tarfile.TarInfo(name)
@@ -170,12 +170,12 @@ def _changed(rng: Random, kind: str, content: bytes) -> tuple[bytes, str, Expect
         return rng.choice((b"", b"PK\x03\x04", b"PK\x05\x06" + b"\0" * 18, rng.randbytes(500))), what, "any"
     if kind == "zip" and what in ("encrypted", "method", "size"):
         return _patched(rng, content, what), what, "bad" if what == "encrypted" else "any"
-    # A tar may have got a link: then it is refused.
+    # A tar may contain a link; then it is refused.
     return content, "whole", "good" if kind == "zip" else "any"
 
 
 def _patched(rng: Random, content: bytes, what: str) -> bytes:
-    """In the headers of all members: the bit that says encrypted, another compression, other sizes."""
+    """Change the headers of all members: set the bit for encryption, another compression or other sizes."""
     data = bytearray(content)
     for signature, flags, method, sizes in ((b"PK\x03\x04", 6, 8, 18), (b"PK\x01\x02", 8, 10, 20)):
         at = data.find(signature)

@@ -16,7 +16,7 @@ Expected = Literal["any", "good", "bad"]
 
 @dataclass(kw_only=True)
 class Case:
-    """Made by a generator from a seed alone; its files are below ``Room.work``."""
+    """Made by a generator from a seed alone; its files are below ``Sandbox.work``."""
 
     what: str
     """the case in a line"""
@@ -42,7 +42,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Room:
+class Sandbox:
     """Where a case lives: its folder, and the stock that it may read."""
 
     folder: Path
@@ -54,4 +54,4 @@ class Room:
         return self.folder / "a" / "b" / "desk"
 
 
-Generator = Callable[[Random, Room], Case]
+Generator = Callable[[Random, Sandbox], Case]

@@ -1,4 +1,4 @@
-"""Dataset folders as they are found: links to nowhere, pipes, names in no encoding, caches of old."""
+"""Dataset folders with broken links, pipes, undecodable names, and damaged caches."""
 
 from __future__ import annotations
 
@@ -8,37 +8,32 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.copies import dataset_copies
 from campaigns.fuzz.mutate import changed_json, damaged, json_bytes
-from campaigns.stock import CLASSES, draw
+from campaigns.stock import draw
 
-LAYOUTS = (
-    "folder_with_splits",
-    "cub",
-    "cub_train_and_test",
-    "mini_folders",
-    "mini_csv",
-    "tiered_imagenet_folder",
-)
-NAMES = {
+LAYOUTS = {
+    "folder_with_splits": "folder",
+    "cub": "cub",
+    "cub_train_and_test": "cub",
     "mini_folders": "mini-imagenet",
     "mini_csv": "mini-imagenet",
     "tiered_imagenet_folder": "tiered-imagenet",
 }
-SPLIT = [*CLASSES["train"], *CLASSES["val"]]
+"""Writer of a copy: dataset."""
 
 
-def case(rng: Random, room: Room) -> Case:
-    return _old_cache(rng, room) if rng.random() < 0.3 else _odd_folder(rng, room)
+def case(rng: Random, sandbox: Sandbox) -> Case:
+    return _damaged_cache(rng, sandbox) if rng.random() < 0.3 else _strange_folder(rng, sandbox)
 
 
-def _odd_folder(rng: Random, room: Room) -> Case:
-    layout = rng.choice(LAYOUTS)
-    dataset = NAMES.get(layout, "cub" if layout.startswith("cub") else "folder")
-    folder = room.work / "own"
+def _strange_folder(rng: Random, sandbox: Sandbox) -> Case:
+    layout = rng.choice(list(LAYOUTS))
+    dataset = LAYOUTS[layout]
+    folder = sandbox.work / "own"
     getattr(dataset_copies(), layout)(folder)
-    words = "; ".join(_odd(rng, folder) for _ in range(rng.choice((1, 1, 2))))
+    words = "; ".join(_changed(rng, folder) for _ in range(rng.choice((1, 1, 2))))
     flags = ["--cache", "cache", "--sheet", "sheet.png", "--size", "16"]
     flags += rng.choice(([], ["--partial"], ["--partial"])) + rng.choice(([], [], ["--skip-broken"]))
     arguments = ["data", dataset, "own", *flags]
@@ -47,11 +42,11 @@ def _odd_folder(rng: Random, room: Room) -> Case:
     )
 
 
-def _odd(rng: Random, folder: Path) -> str:
+def _changed(rng: Random, folder: Path) -> str:
     folders = sorted(p for p in folder.rglob("*") if p.is_dir() and not p.is_symlink())
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
     where, victim = rng.choice([folder, *folders]), rng.choice(files)
-    what = rng.choice(ODD)
+    what = rng.choice(CHANGES)
     if what == "dangling link":
         (where / f"link{rng.randrange(9)}.png").symlink_to("nowhere.png")
     elif what == "loop":
@@ -80,25 +75,9 @@ def _odd(rng: Random, folder: Path) -> str:
     elif what == "class gone" and folders:
         shutil.rmtree(rng.choice(folders))
     elif what == "not UTF-8" and (lists := [p for p in files if p.suffix in (".csv", ".txt")]):
-        rng.choice(lists).write_bytes(
-            rng.choice((b"\xff\xfefilename,label\n", b"filename,label\n\xe9,\xff\n", b"\0"))
-        )
+        rng.choice(lists).write_bytes(rng.choice(NOT_UTF_8))
     elif what == "odd list" and (lists := [p for p in files if p.suffix in (".csv", ".txt")]):
-        chosen = rng.choice(lists)
-        lines: tuple[str, ...] = (
-            "filename,label\n",
-            "",
-            "filename\n",
-            'filename,label\n"a',
-            "filename,label\na\n",
-            "label,filename\n,\n",
-        )
-        lines += (
-            "filename,label\n../x.jpg,n1\n",
-            "filename,label\n" + "x" * 200_000,
-            "filename,label,filename\na,b,c,d\n",
-        )
-        chosen.write_text(rng.choice(lines))
+        rng.choice(lists).write_text(rng.choice(LISTS))
     elif what == "broken image":
         victim.write_bytes(damaged(rng, victim.read_bytes()))
     elif what == "empty file":
@@ -109,27 +88,27 @@ def _odd(rng: Random, folder: Path) -> str:
     return what
 
 
-ODD = (
-    *(
-        "dangling link",
-        "loop",
-        "pipe",
-        "file is a pipe",
-        "file is a folder",
-        "undecodable name",
-        "undecodable class",
-    ),
-    *("markup", "line break", "same name", "empty class", "class gone", "not UTF-8", "odd list", "odd list"),
-    *("broken image", "empty file", "few"),
+CHANGES = (
+    *("dangling link", "loop", "pipe", "file is a pipe", "file is a folder", "undecodable name"),
+    *("undecodable class", "markup", "line break", "same name", "empty class", "class gone", "not UTF-8"),
+    *("odd list", "odd list", "broken image", "empty file", "few"),
+)
+NOT_UTF_8 = (b"\xff\xfefilename,label\n", b"filename,label\n\xe9,\xff\n", b"\0")
+LISTS = (
+    *("filename,label\n", "", "filename\n", 'filename,label\n"a', "filename,label\na\n"),
+    *("label,filename\n,\n", "filename,label\n../x.jpg,n1\n", "filename,label\n" + "x" * 200_000),
+    "filename,label,filename\na,b,c,d\n",
 )
 
 
-def _old_cache(rng: Random, room: Room) -> Case:
-    """A cache that was damaged, or made by another version."""
-    source = room.work / "own"
-    shutil.copytree(room.stock.pictures, source)  # copy2: with its times, which the name of the cache tells
-    cache = room.work / "cache"
-    shutil.copytree(room.stock.folder / "cache", cache, ignore=shutil.ignore_patterns("*.lock", "compiled*"))
+def _damaged_cache(rng: Random, sandbox: Sandbox) -> Case:
+    """Make a cache that is damaged, or that another version made."""
+    source = sandbox.work / "own"
+    shutil.copytree(sandbox.stock.pictures, source)  # keeps the times, on which the name of the cache depends
+    cache = sandbox.work / "cache"
+    shutil.copytree(
+        sandbox.stock.folder / "cache", cache, ignore=shutil.ignore_patterns("*.lock", "compiled*")
+    )
     built = next(path for path in cache.iterdir() if path.name.startswith("folder-16px"))
     what = rng.choice(("record", "record", "record", "record bytes", "pixels", "gone", "folder"))
     record = built / "dataset.json"
@@ -151,7 +130,7 @@ def _old_cache(rng: Random, room: Room) -> Case:
         writes: tuple[str, ...] = ("cache", "sheet.png")
     else:
         test = ["--episodes", "2", "--steps", "0", "--out", "out", "--data-path", "own"]
-        arguments, writes = ["evaluate", str(room.stock.run), *test], ("cache", "out")
+        arguments, writes = ["evaluate", str(sandbox.stock.run), *test], ("cache", "out")
     return Case(
         what=f"{' '.join(arguments)}, cache: {what}",
         arguments=arguments,

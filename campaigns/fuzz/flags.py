@@ -6,7 +6,7 @@ import shutil
 from itertools import pairwise
 from random import Random
 
-from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.flag_values import HUGE, NUMBERS, PATHS, WORDS, Values
 from campaigns.stock import QUICK_TEST, TINY
 
@@ -29,10 +29,10 @@ LARGE = (
 """Numbers that may be absurd; of others (updates, episodes, tasks) a large one only takes long, as asked."""
 
 
-def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Values]]:
+def _commands(sandbox: Sandbox) -> dict[str, tuple[list[str], dict[str, Values], Values]]:
     """{command: (a command line that works, {flag: values}, what it writes)}."""
-    run, stock = "run", room.stock
-    shutil.copytree(stock.run, room.work / "run")
+    run, stock = "run", sandbox.stock
+    shutil.copytree(stock.run, sandbox.work / "run")
     number, word, path = NUMBERS, WORDS, PATHS
     model: dict[str, Values] = {
         "--device": ("gpu", "cuda:99", "cuda", "", "meta", "mps", "cpu:7", "xla"),
@@ -57,8 +57,7 @@ def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Value
         for n in ("ways", "shots", "queries", "steps", "filters", "seed", "meta-batch", "updates")
     }
     trained |= {
-        f"--{n}": number
-        for n in ("validate-every", "validation-episodes", "all-every", "threads", "memory", "streams")
+        f"--{n}": number for n in ("validate-every", "validation-episodes", "all-every", "threads", "memory")
     }
     trained |= {f"--{n}": number for n in ("warmup", "select-step", "patience")}
     trained |= {f"--{n}": rates for n in ("rate", "gamma", "outer-rate", "weight-decay", "clip-norm", "ema")}
@@ -200,8 +199,8 @@ def _commands(room: Room) -> dict[str, tuple[list[str], dict[str, Values], Value
     }
 
 
-def case(rng: Random, room: Room) -> Case:
-    commands = _commands(room)
+def case(rng: Random, sandbox: Sandbox) -> Case:
+    commands = _commands(sandbox)
     name = rng.choice(list(commands))
     base, flags, writes = commands[name]
     if name == "demo":  # its line that works takes minutes: only lines that are wrong

@@ -1,4 +1,4 @@
-"""A small image in every format that Pillow reads: written by Pillow, or by hand where it only reads."""
+"""A small image in every format that Pillow reads, written by Pillow, or by hand if Pillow only reads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SKIPPED = {
     "EPS": "drawn by Ghostscript, an outside program",
     "MPEG": "Pillow reads its header only",
 }
-"""Only damaged headers of these are tried, which must be refused."""
+"""Formats of which only headers are tried, which must be refused."""
 
 
 def _picture(rng: Random, mode: str) -> Image.Image:
@@ -32,7 +32,7 @@ MODES = ("RGB", "L", "1", "P", "RGBA", "LA", "CMYK", "YCbCr", "I", "I;16", "F", 
 
 
 def by_pillow(kind: str, rng: Random) -> bytes:
-    """Saved in a random mode, one that the format takes."""
+    """Return an image in a random mode that the format supports."""
     for mode in (rng.choice(MODES), "RGB", "L", "1", "F"):
         file = io.BytesIO()
         try:
@@ -84,15 +84,10 @@ def _ftex(rng: Random) -> bytes:
 
 
 def _fits(rng: Random) -> bytes:
-    cards = [
-        "SIMPLE  =                    T",
-        "BITPIX  =                    8",
-        "NAXIS   =                    2",
-    ]
-    cards += ["NAXIS1  =                    8", "NAXIS2  =                    8", "END"]
-    return "".join(card.ljust(80) for card in cards).ljust(2880).encode() + rng.randbytes(64).ljust(
-        2880, b"\0"
-    )
+    values = {"SIMPLE": "T", "BITPIX": 8, "NAXIS": 2, "NAXIS1": 8, "NAXIS2": 8}
+    cards = [*(f"{name:<8}= {value:>20}" for name, value in values.items()), "END"]
+    header = "".join(card.ljust(80) for card in cards).ljust(2880).encode()
+    return header + rng.randbytes(64).ljust(2880, b"\0")
 
 
 def _fli(rng: Random) -> bytes:
@@ -119,16 +114,8 @@ def _xv(rng: Random) -> bytes:
 
 def _mcidas(rng: Random) -> bytes:
     words = [0] * 65
-    words[1], words[2], words[9], words[10], words[11], words[14], words[15], words[34] = (
-        0,
-        4,
-        8,
-        8,
-        1,
-        1,
-        0,
-        256,
-    )
+    for place, value in {2: 4, 9: 8, 10: 8, 11: 1, 14: 1, 34: 256}.items():
+        words[place] = value
     return struct.pack("!64i", *words[1:]) + rng.randbytes(64)
 
 
@@ -165,13 +152,13 @@ BY_HAND: dict[str, Callable[[Random], bytes]] = {
 
 
 def formats() -> list[str]:
-    """All that this Pillow can open; a codec it was built without is not among them."""
+    """Return all formats that this Pillow can open."""
     Image.init()
     return sorted(set(Image.OPEN) | {"MPO"})
 
 
 def image_file(kind: str, rng: Random) -> bytes:
-    """Bytes of an image in this format; of a stub, what a file of it starts with."""
+    """Return the bytes of an image in this format, or for a stub those that a file starts with."""
     if kind in BY_HAND:
         return BY_HAND[kind](rng)
     magic = {"BUFR": b"BUFR", "GRIB": b"GRIB\0\0\0\1", "HDF5": b"\x89HDF\r\n\x1a\n", "MPEG": b"\0\0\1\xb3"}

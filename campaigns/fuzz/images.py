@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from random import Random
 
-from campaigns.fuzz.case import Case, Expected, Room
+from campaigns.fuzz.case import Case, Expected, Sandbox
 from campaigns.fuzz.image_files import SKIPPED, formats, image_file
 from campaigns.fuzz.mutate import damaged
 from campaigns.stock import draw
@@ -16,12 +16,12 @@ WHOLE = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 """Formats whose whole files must be accepted; of the rest Pillow itself may lack a decoder for a variant."""
 
 
-def case(rng: Random, room: Room) -> Case:
+def case(rng: Random, sandbox: Sandbox) -> Case:
     content, words, expected = _content(rng)
     ending = rng.choice(("png", "jpg", "tif", "gif", "bmp", "webp", "ppm"))
     where = rng.choice(("load", "load", "load", "query", "support", "dataset"))
     if where == "load":
-        path = room.work / f"image.{ending}"
+        path = sandbox.work / f"image.{ending}"
         path.write_bytes(content)
         size, channels = rng.choice((16, 4, 84)), rng.choice((1, 3))
         ink = channels == 1 and rng.random() < 0.5
@@ -29,7 +29,7 @@ def case(rng: Random, room: Room) -> Case:
             what=f"load_image: {words}", expected=expected, call=lambda: _load(path, size, channels, ink)
         )
     if where == "dataset":
-        folder = _dataset(rng, room.work / "own")
+        folder = _dataset(rng, sandbox.work / "own")
         (folder / "train" / "train-b" / f"odd.{ending}").write_bytes(content)
         flags = ["--size", "16", "--cache", "cache", "--sheet", "sheet.png"]
         flags += ["--skip-broken"] if (skip := rng.random() < 0.5) else []
@@ -41,16 +41,16 @@ def case(rng: Random, room: Room) -> Case:
             expected=expected,
             writes=("cache", "sheet.png"),
         )
-    (room.work / f"query.{ending}").write_bytes(content)
-    support = room.stock.support
-    query = str(room.work / f"query.{ending}")
+    (sandbox.work / f"query.{ending}").write_bytes(content)
+    support = sandbox.stock.support
+    query = str(sandbox.work / f"query.{ending}")
     if where == "support":
-        support, query = room.work / "support", str(room.stock.folder / "query.png")
+        support, query = sandbox.work / "support", str(sandbox.stock.folder / "query.png")
         for number in range(5):
             draw(support / f"class{number}" / "0.png", rng)
         (support / "class3" / f"odd.{ending}").write_bytes(content)
     flags = ["--steps", "1", "--format", rng.choice(("table", "csv", "json"))]
-    arguments = ["adapt", str(room.stock.run), "--support", str(support), "--query", query, *flags]
+    arguments = ["adapt", str(sandbox.stock.run), "--support", str(support), "--query", query, *flags]
     return Case(what=f"adapt {where}: {words}", arguments=arguments, expected=expected, writes=("adapted",))
 
 

@@ -14,7 +14,6 @@ PROGRESS = re.compile(
     r"firststep: warning: .*"
     r"|.* \.\.\.$"  # what is being done, where there is no terminal for a bar
     r"|.*: update \d+/\d+, loss .*"  # a line for each validation of a training
-    r"|adapted to \d+ classes in \d+ steps.*"  # what adapt did before it classifies
     r"|\S+: (waiting|training|testing|failed|done|skipped).*|\d+/\d+ \S+: .*"  # runs of a sweep or of paper
 )
 """Lines on standard error that are no errors; all others are the one line of what is wrong."""

@@ -10,14 +10,14 @@ from torch import nn
 
 import firststep
 from campaigns.fuzz.arguments import NUMBERS, labels, pick, show, tensor
-from campaigns.fuzz.case import Room
+from campaigns.fuzz.case import Sandbox
 
 Made = tuple[str, Callable[[], object]]
 """the arguments in words, and the call"""
 
 RULES = (
     *("maml", "fomaml", "anil", "boil", "meta_sgd"),
-    *("meta_curvature", "gap", "modgrad", "maml_plus_plus", "warp_maml"),
+    *("meta_curvature", "gap", "modgrad", "maml_plus_plus", "warp_maml", "gauss_newton"),
 )
 
 
@@ -40,19 +40,27 @@ def _learner(rng: Random) -> tuple[str, Callable[[], Any]]:
         subset = pick(rng, "cls", "all", "emb", "ebn", "", "x", "cls+all", None)
         term = {"subset": subset, "weight": pick(rng, 1.0, 1.0, *NUMBERS)}
     if rng.random() < 0.15:
-        option = pick(rng, "reduction", "engine", "classifier", "memory", "streams", "embedding")
+        option = pick(rng, "reduction", "engine", "classifier", "memory", "saved_dtype", "embedding")
         options[option] = pick(rng, "x", "mean", *NUMBERS)
+
+    chosen: dict[str, Any] = {}
+    if rng.random() < 0.2:
+        chosen["moves"] = pick(rng, "cls", "body", "emb", "x", "", ["*.bias"], ["x"], [], (), None, 5)
+    in_place_of_a_rule = pick(rng, *[None] * 30, 0.1, "maml", nn.Linear, firststep.maml, [])
 
     def build() -> Any:
         function = getattr(firststep, rule)
-        made = function(steps=steps, rate=rate) if rule == "maml_plus_plus" else function(rate=rate)
+        if rule == "maml_plus_plus":
+            chosen["steps"] = steps
+        made = function(rate=rate, **chosen) if in_place_of_a_rule is None else in_place_of_a_rule
         conditioning = None if term is None else firststep.Conditioning(**term)
         return firststep.MetaLearner(network, made, conditioning=conditioning, **options)
 
-    return f"{type(network).__name__}, {rule}(rate={rate!r}), {options}, {term}", build
+    words = f"{rule}(rate={rate!r}, {chosen})" if in_place_of_a_rule is None else repr(in_place_of_a_rule)
+    return f"{type(network).__name__}, {words}, {options}, {term}", build
 
 
-def loss(rng: Random, room: Room) -> Made:
+def loss(rng: Random, sandbox: Sandbox) -> Made:
     words, build = _learner(rng)
     support = tensor(rng, 6, 12, whole=0.85), labels(rng, 6, 3, 0.85)
     task = (*support, tensor(rng, 3, 12, whole=0.85), labels(rng, 3, 3, 0.85))
@@ -67,7 +75,7 @@ def loss(rng: Random, room: Room) -> Made:
     return f"{words}; {show(*task)}", call
 
 
-def use(rng: Random, room: Room) -> Made:
+def use(rng: Random, sandbox: Sandbox) -> Made:
     words, build = _learner(rng)
     images, targets = tensor(rng, 6, 12, whole=0.8), labels(rng, 6, 3, 0.8)
     steps = pick(rng, None, 0, 1, 3, -1, 1.5, "x", True)
@@ -84,7 +92,7 @@ def use(rng: Random, room: Room) -> Made:
     return f"{what}: {words}; {show(images, targets, steps)}", call
 
 
-def backbone(rng: Random, room: Room) -> Made:
+def backbone(rng: Random, sandbox: Sandbox) -> Made:
     name = pick(rng, "conv4", "conv6", "resnet10", "", "x", None, 4)
     odd = (0, 1, -1, 1.5, None, "x", True, 10**9)
     options = {"ways": pick(rng, 5, 2, 5, *odd, 10**12), "image_size": pick(rng, 16, 32, 3, *odd)}
@@ -95,7 +103,7 @@ def backbone(rng: Random, room: Room) -> Made:
     return f"{name!r}, {options}", lambda: firststep.build_backbone(name, **options)
 
 
-def method(rng: Random, room: Room) -> Made:
+def method(rng: Random, sandbox: Sandbox) -> Made:
     name = pick(rng, *firststep.METHODS, "", None, 5)
     # A large number of steps is not wrong; maml++ has parameters for each of them.
     steps = [number for number in NUMBERS if not isinstance(number, int | float) or not number > 100]

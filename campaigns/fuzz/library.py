@@ -12,20 +12,20 @@ import torch
 import firststep
 from campaigns.fuzz import learner_calls
 from campaigns.fuzz.arguments import NUMBERS, labels, pick, show, tensor
-from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.learner_calls import Made
 
 
-def case(rng: Random, room: Room) -> Case:
+def case(rng: Random, sandbox: Sandbox) -> Case:
     name = rng.choice(list(CALLS))
-    words, call = CALLS[name](rng, room)
+    words, call = CALLS[name](rng, sandbox)
     return Case(what=f"{name}({words})", call=call, writes=("cache",), finite=name not in AS_IN_TORCH)
 
 
-def _of_gram(function: str) -> Callable[[Random, Room], Made]:
+def _of_gram(function: str) -> Callable[[Random, Sandbox], Made]:
     """Functions of a Gram matrix."""
 
-    def make(rng: Random, room: Room) -> Made:
+    def make(rng: Random, sandbox: Sandbox) -> Made:
         gram = tensor(rng, pick(rng, 1, 2, 5), pick(rng, 1, 3, 8), whole=0.5)
         if isinstance(gram, torch.Tensor) and gram.dim() >= 2 and rng.random() < 0.8:
             if gram.dtype in (torch.float16, torch.bool):
@@ -38,10 +38,10 @@ def _of_gram(function: str) -> Callable[[Random, Room], Made]:
     return make
 
 
-def _of_logits(function: str) -> Callable[[Random, Room], Made]:
+def _of_logits(function: str) -> Callable[[Random, Sandbox], Made]:
     """Functions of logits and labels, and some of features too."""
 
-    def make(rng: Random, room: Room) -> Made:
+    def make(rng: Random, sandbox: Sandbox) -> Made:
         n, classes = pick(rng, 1, 2, 10), pick(rng, 2, 5)
         arguments: tuple[Any, ...] = (tensor(rng, n, classes, whole=0.7), labels(rng, n, classes))
         if function != "cross_entropy_residuals":
@@ -52,12 +52,12 @@ def _of_logits(function: str) -> Callable[[Random, Room], Made]:
     return make
 
 
-def _residuals(rng: Random, room: Room) -> Made:
+def _residuals(rng: Random, sandbox: Sandbox) -> Made:
     losses = tensor(rng, pick(rng, 1, 5))
     return show(losses), lambda: firststep.residuals(losses)
 
 
-def _config(rng: Random, room: Room) -> Made:
+def _config(rng: Random, sandbox: Sandbox) -> Made:
     from firststep.training import TrainConfig
 
     names = [field.name for field in dataclasses.fields(TrainConfig)]
@@ -68,28 +68,28 @@ def _config(rng: Random, room: Room) -> Made:
 ODD_NUMBERS: tuple[Any, ...] = (1, 2, 3, 2, 0, -1, 10**9, 10**30, 1.5, None, "x", True)
 
 
-def _episodes(rng: Random, room: Room) -> Made:
+def _episodes(rng: Random, sandbox: Sandbox) -> Made:
     from firststep.data import Episodes, open_dataset
 
     options = {name: pick(rng, 2, 2, *ODD_NUMBERS) for name in ("ways", "shots", "queries", "seed")}
     index, split = pick(rng, 0, 1, *ODD_NUMBERS), pick(rng, "train", "train", "val", "", None, 3)
-    cache = room.stock.folder / "cache"
+    cache = sandbox.stock.folder / "cache"
 
     def call() -> object:
-        data = open_dataset("folder", room.stock.pictures, image_size=16, cache=cache)
+        data = open_dataset("folder", sandbox.stock.pictures, image_size=16, cache=cache)
         return list(Episodes(data.split(split), **options)[index])
 
     return f"{options}, {index!r}, split {split!r}", call
 
 
-def _open(rng: Random, room: Room) -> Made:
+def _open(rng: Random, sandbox: Sandbox) -> Made:
     from firststep.data import open_dataset
 
     odd: tuple[Any, ...] = (0, -1, 3, 5000, 16, 16, 1.5, "x", True, 10**30, None)
     options = {
         name: pick(rng, *odd) for name in rng.sample(("image_size", "channels", "seed", "rotations"), 2)
     }
-    right = ("folder", room.stock.pictures)
+    right = ("folder", sandbox.stock.pictures)
     name, path = pick(rng, *[right] * 4, ("x", None), (None, None), ("folder", 5), ("folder", ""))
 
     def call() -> object:
@@ -101,7 +101,7 @@ def _open(rng: Random, room: Room) -> Made:
 AS_IN_TORCH = ("MetaLearner", "classifier_gram")
 """Where numbers overflow their results are NaN, as those of torch: a training loop sees it in the loss."""
 GRAM_FUNCTIONS = ("eigenvalues", "condition_number", "log_condition_number", "numerical_rank")
-CALLS: dict[str, Callable[[Random, Room], Made]] = {
+CALLS: dict[str, Callable[[Random, Sandbox], Made]] = {
     **{name: _of_gram(name) for name in (*GRAM_FUNCTIONS, "log_eigenvalue_variance")},
     **{
         name: _of_logits(name) for name in ("classifier_gram", "conditioning_loss", "cross_entropy_residuals")

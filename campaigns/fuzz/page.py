@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.mutate import NASTY_TEXT, changed_json, damaged, json_bytes
 
 REQUESTS = 6
@@ -29,23 +29,23 @@ class Sent:
     """Whether it is HTTP from its first to its last byte, so that there must be an answer."""
 
 
-def case(rng: Random, room: Room) -> Case:
+def case(rng: Random, sandbox: Sandbox) -> Case:
     requests = [_request(rng) for _ in range(REQUESTS)]
     what = "; ".join(f"{each.path} {len(each.content)} bytes" for each in requests)
-    return Case(what=what, call=lambda: _ask_all(room, requests), expected="good", writes=("cache",))
+    return Case(what=what, call=lambda: _ask_all(sandbox, requests), expected="good", writes=("cache",))
 
 
-def _ask_all(room: Room, requests: list[Sent]) -> int:
+def _ask_all(sandbox: Sandbox, requests: list[Sent]) -> int:
     from firststep.page import Address, Limits, Page, bound, in_background, load_models
 
     said: list[str] = []
-    models = load_models([str(room.stock.run)])
-    page = Page(models, room.stock.folder, Limits(upload_bytes=2**20, seconds_to_upload=1.0), said.append)
+    models = load_models([str(sandbox.stock.run)])
+    page = Page(models, sandbox.stock.folder, Limits(upload_bytes=2**20, seconds_to_upload=1.0), said.append)
     with bound("127.0.0.1", 0) as listening:
         address = Address.of("127.0.0.1", listening.getsockname()[1])
         with in_background(page, listening, address):
             for sent in requests:
-                _check(_answer(address.port, sent), sent, str(room.stock.folder))
+                _check(_answer(address.port, sent), sent, str(sandbox.stock.folder))
             good = Sent("/api/models", _http("GET", "/api/models", b"", "application/json", 0), whole=True)
             assert b" 200 " in _answer(address.port, good).partition(b"\n")[0], "the page is gone"
     assert not said, said

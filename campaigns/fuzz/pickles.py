@@ -1,4 +1,4 @@
-"""Pickles and npz files of datasets: damaged, spliced, and such as would run a program or fill the memory."""
+"""Pickles and npz files of datasets: damaged, spliced, made to run a program or to fill the memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.copies import dataset_copies
 from campaigns.fuzz.mutate import NASTY_VALUES, damaged
 
@@ -19,12 +19,20 @@ WRITERS = {
     "mini-imagenet": ("mini_cache", "mini_category_split"),
     "tiered-imagenet": ("tiered_png", "tiered_png_bytes", "tiered_npz"),
 }
+KEYS = (
+    *("data", "labels", "fine_labels", "fine_label_names", "image_data", "class_dict", "catname2label"),
+    *("label_specific", "label_specific_str"),
+)
+"""The entries of all layouts."""
+
+PAIRS_IN_A_SET = b"\x8fK\x01)" + b"\x85" * 200_000 + b"s."
+"""Opcodes that update a set as if it were a dictionary: hashing the deep value overflows the C stack."""
 
 
-def case(rng: Random, room: Room) -> Case:
+def case(rng: Random, sandbox: Sandbox) -> Case:
     dataset = rng.choice(list(WRITERS))
     writer = rng.choice(WRITERS[dataset])
-    folder = room.work / "own"
+    folder = sandbox.work / "own"
     folder.mkdir()
     write = getattr(dataset_copies(), writer)
     _ = write(folder, dataset) if writer.startswith("cifar") else write(folder)
@@ -50,56 +58,32 @@ def _bytes(rng: Random, path: Path) -> str:
 
 
 def _values(rng: Random, path: Path) -> str:
-    """A pickle of other values under some of its keys."""
+    """Write a pickle of other values under some of its keys."""
     import numpy as np
 
-    arrays = (
-        *(
-            np.zeros((3, 84, 84, 3), np.uint8),
-            np.zeros((3, 0, 0, 3), np.uint8),
-            np.zeros(0),
-            np.ones(2, np.float16),
-        ),
-        *(np.zeros((2, 3072), np.uint8), np.array(5), np.array(["a", "b"]), np.zeros((1, 1), np.complex64)),
-        *(
-            np.arange(18) - 5,
-            np.full(18, 2**62),
-            np.zeros((18, 2), np.int64),
-            np.zeros((3, 84, 84, 3), ">i4"),
-        ),
-        *(
-            b"\x89PNG",
-            [b"\x89PNG"] * 18,
-            list(range(18)),
-            {b"n": [0, 1, 99]},
-            {b"n": [-1]},
-            {3: [0]},
-            {"a": None},
-        ),
+    arrays: tuple[object, ...] = (
+        *(np.zeros((3, 84, 84, 3), np.uint8), np.zeros((3, 0, 0, 3), np.uint8), np.zeros(0)),
+        *(np.ones(2, np.float16), np.zeros((2, 3072), np.uint8), np.array(5), np.array(["a", "b"])),
+        *(np.zeros((1, 1), np.complex64), np.arange(18) - 5, np.full(18, 2**62)),
+        *(np.zeros((18, 2), np.int64), np.zeros((3, 84, 84, 3), ">i4"), b"\x89PNG", [b"\x89PNG"] * 18),
+        *(list(range(18)), {b"n": [0, 1, 99]}, {b"n": [-1]}, {3: [0]}, {"a": None}),
     )
-    keys: tuple[str, ...] = (
-        "data",
-        "labels",
-        "fine_labels",
-        "fine_label_names",
-        "image_data",
-        "class_dict",
-        "catname2label",
-    )
-    keys += ("label_specific", "label_specific_str")
-    choose = lambda: rng.choice((*NASTY_VALUES, *arrays, *arrays))  # noqa: E731
+
+    def choose() -> object:
+        return rng.choice((*NASTY_VALUES, *arrays, *arrays))
+
     content: object
     if rng.random() < 0.2:
         content = choose()
     else:
-        names = rng.sample(keys, rng.randrange(1, len(keys)))
-        content = {name.encode() if rng.random() < 0.5 else name: choose() for name in (*names, *keys[:3])}
+        names = rng.sample(KEYS, rng.randrange(1, len(KEYS)))
+        content = {name.encode() if rng.random() < 0.5 else name: choose() for name in (*names, *KEYS[:3])}
     path.write_bytes(pickle.dumps(content, protocol=rng.choice((2, 4, 5))))
     return "other values"
 
 
 class _Call:
-    """Unpickled by ``pickle.load``, it would call."""
+    """An object that ``pickle.load`` would turn into a call."""
 
     def __init__(self, function: object, *arguments: object) -> None:
         self.reduced = function, arguments
@@ -121,7 +105,7 @@ def _hostile(rng: Random, path: Path) -> str:
     elif what == "shape":
         path.write_bytes(_array_bomb(rng))
     elif what == "deep":
-        path.write_bytes(head + b"(" * 0 + b"]" * 100_000 + b"a" * 99_999 + b".")
+        path.write_bytes(head + b"]" * 100_000 + b"a" * 99_999 + b".")
     elif what == "itself":
         path.write_bytes(head + b"]q\x00h\x00a.")
     elif what == "long":
@@ -130,9 +114,7 @@ def _hostile(rng: Random, path: Path) -> str:
     elif what == "memo":
         path.write_bytes(head + b"h\xff." if rng.random() < 0.5 else head + b"Np99999999999999999999\n0g1\n.")
     elif what == "bytes":
-        path.write_bytes(
-            b"\x80\x04" + b"\x8e" + struct.pack("<Q", rng.choice((2**40, 2**63, 2**64 - 1))) + b"x."
-        )
+        path.write_bytes(b"\x80\x04\x8e" + struct.pack("<Q", rng.choice((2**40, 2**63, 2**64 - 1))) + b"x.")
     elif what == "import":
         name = rng.choice(
             (
@@ -147,7 +129,10 @@ def _hostile(rng: Random, path: Path) -> str:
         path.write_bytes(head + b"c" + name + b"(X\x05\x00\x00\x00touchtR.")
     elif what == "marks":
         path.write_bytes(
-            head + rng.choice((b"t.", b"u.", b"s.", b"((((.", b"0.", b".", b"R.", b"b.", b"N" * 9 + b"u."))
+            head
+            + rng.choice(
+                (b"t.", b"u.", b"s.", b"((((.", b"0.", b".", b"R.", b"b.", b"N" * 9 + b"u.", PAIRS_IN_A_SET)
+            )
         )
     else:
         path.write_bytes(head + b"cbuiltins\nlist\n(" + b"I10\ntR" + b".")
@@ -155,7 +140,7 @@ def _hostile(rng: Random, path: Path) -> str:
 
 
 def _array_bomb(rng: Random) -> bytes:
-    """A numpy array of a few bytes that claims a shape of terabytes, or less than nothing."""
+    """Return a pickled array of a few bytes that claims a shape of terabytes, or a negative one."""
     import numpy as np
 
     size = rng.choice((300, 8))
@@ -168,7 +153,7 @@ def _array_bomb(rng: Random) -> bytes:
 
 
 def _spliced(rng: Random, path: Path) -> str:
-    """Two files of the dataset in one, or an npz whose directory names another place."""
+    """Join two files of the dataset, or change the directory or the array of an npz."""
     data = path.read_bytes()
     others = sorted(p for p in path.parent.iterdir() if p.is_file())
     other = rng.choice(others).read_bytes()

@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from random import Random
 
-from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.mutate import NASTY_VALUES, changed_json, damaged, json_bytes
 from campaigns.stock import QUICK_TEST
 
@@ -17,32 +17,37 @@ JSON_FILES = ("run.json", "sessions.json")
 TENSORS = ("checkpoints/best.safetensors", "checkpoints/last.safetensors")
 
 
-def case(rng: Random, room: Room) -> Case:
+def case(rng: Random, sandbox: Sandbox) -> Case:
     if rng.random() < 0.1:
-        return _paper_results(rng, room)
-    run = room.work / "run"
-    shutil.copytree(room.stock.run, run)
+        return _paper_results(rng, sandbox)
+    run = sandbox.work / "run"
+    shutil.copytree(sandbox.stock.run, run)
     evaluation = next(path for path in sorted((run / "evaluations").glob("*.json")))
     files = [*JSON_FILES, *TENSORS, "metrics.jsonl", str(evaluation.relative_to(run))]
     weights = [6, 1, 3, 3, 3, 4]
     damages = []
     for name in dict.fromkeys(rng.choices(files, weights, k=rng.choice((1, 1, 1, 2)))):
         damages.append(f"{name}: {_damage(rng, run / name)}")
-    arguments, writes = _command(rng, room, files)
+    arguments, writes = _command(rng, sandbox, files)
     return Case(what=f"{' '.join(arguments)} ({'; '.join(damages)})", arguments=arguments, writes=writes)
 
 
-def _command(rng: Random, room: Room, files: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    run = rng.choice(("run", "run", "run", str(room.work / "run"), "./run/"))
+def _command(rng: Random, sandbox: Sandbox, files: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    run = rng.choice(("run", "run", "run", str(sandbox.work / "run"), "./run/"))
     which = rng.choice((["--which", "last"], []))
     chosen = rng.choice(("evaluate", "compare", "compare", "adapt", "diagnose", "resume", "longer"))
     if chosen == "evaluate":
         return ["evaluate", run, *QUICK_TEST, *which], ("run/evaluations",)
     if chosen == "compare":
-        runs = rng.choice(([run], [run, str(room.stock.run)], [str(room.stock.run), run]))
+        runs = rng.choice(([run], [run, str(sandbox.stock.run)], [str(sandbox.stock.run), run]))
         return ["compare", *runs, *QUICK_TEST], ("comparison", "run/evaluations")
     if chosen == "adapt":
-        images = ["--support", str(room.stock.support), "--query", str(room.stock.folder / "query.png")]
+        images = [
+            "--support",
+            str(sandbox.stock.support),
+            "--query",
+            str(sandbox.stock.folder / "query.png"),
+        ]
         return ["adapt", run, *images, "--steps", "1", *which], ("adapted",)
     if chosen == "diagnose":
         return ["diagnose", run, "--tasks", "1", "--shots", "2", "--subsets", "cls", "all"], ("spectrum.png",)
@@ -176,10 +181,10 @@ def _without_digest(state: str) -> str:
     return json.dumps(values)
 
 
-def _paper_results(rng: Random, room: Room) -> Case:
+def _paper_results(rng: Random, sandbox: Sandbox) -> Case:
     """What ``paper report`` reads, and ``paper show`` writes over."""
-    results = room.work / "results"
-    shutil.copytree(room.stock.results, results)
+    results = sandbox.work / "results"
+    shutil.copytree(sandbox.stock.results, results)
     record = rng.choice(sorted(results.rglob("*.json")))
     damage = _damage(rng, record)
     if rng.random() < 0.7:

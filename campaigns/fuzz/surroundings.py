@@ -10,20 +10,20 @@ import threading
 from collections.abc import Callable
 from random import Random
 
-from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.case import Case, Sandbox
 from campaigns.stock import QUICK_TEST, TINY
 
 NOBODY = 65534
 
 
-def case(rng: Random, room: Room) -> Case:
-    made: Case = rng.choice(KINDS)(rng, room)
+def case(rng: Random, sandbox: Sandbox) -> Case:
+    made: Case = rng.choice(KINDS)(rng, sandbox)
     return made
 
 
-def _command(rng: Random, room: Room, out: str) -> tuple[list[str], str]:
+def _command(rng: Random, sandbox: Sandbox, out: str) -> tuple[list[str], str]:
     """A command that works, and that writes to ``out``; with the name of what it writes."""
-    stock = room.stock
+    stock = sandbox.stock
     images = ["--support", str(stock.support), "--query", str(stock.folder / "query.png"), "--steps", "1"]
     choices: list[tuple[list[str], str]] = [
         (["adapt", str(stock.run), *images, "--out", out], out),
@@ -45,27 +45,27 @@ def _command(rng: Random, room: Room, out: str) -> tuple[list[str], str]:
     return rng.choice(choices)
 
 
-def _output_is_a_file(rng: Random, room: Room) -> Case:
-    (room.work / "file").write_text("mine")
-    (room.work / "link").symlink_to("nowhere/at/all")
-    (room.work / "loop").symlink_to("loop")
+def _output_is_a_file(rng: Random, sandbox: Sandbox) -> Case:
+    (sandbox.work / "file").write_text("mine")
+    (sandbox.work / "link").symlink_to("nowhere/at/all")
+    (sandbox.work / "loop").symlink_to("loop")
     out = rng.choice(("file", "file/deep", "link", "loop", "loop/x", "/dev/null/x", "/proc/x", "/dev/full"))
-    arguments, _ = _command(rng, room, out)
+    arguments, _ = _command(rng, sandbox, out)
     return Case(what=" ".join(arguments), arguments=arguments, expected="bad", writes=("s.png",))
 
 
-def _no_permission(rng: Random, room: Room) -> Case:
+def _no_permission(rng: Random, sandbox: Sandbox) -> Case:
     """The superuser may write everywhere, so the child becomes nobody."""
-    (room.work / "locked").mkdir()
+    (sandbox.work / "locked").mkdir()
     out = rng.choice(("locked", "locked/deep"))
-    arguments, _ = _command(rng, room, out)
+    arguments, _ = _command(rng, sandbox, out)
 
     def become_nobody() -> None:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
 
-    can = os.getuid() == 0 and _readable(room)
+    can = os.getuid() == 0 and _readable(sandbox)
     return Case(
         what=f"as nobody: {' '.join(arguments)}",
         arguments=arguments,
@@ -75,23 +75,23 @@ def _no_permission(rng: Random, room: Room) -> Case:
     )
 
 
-def _readable(room: Room) -> bool:
+def _readable(sandbox: Sandbox) -> bool:
     """Whether others may look into the folders above: a temporary folder is often the owner's alone."""
-    for folder in [room.stock.folder, *room.stock.folder.parents[:-1]]:
+    for folder in [sandbox.stock.folder, *sandbox.stock.folder.parents[:-1]]:
         if folder.stat().st_uid == os.getuid() and folder != folder.parent:
             mode = folder.stat().st_mode
             if not mode & 0o001:
                 os.chmod(folder, mode | 0o055)
-    cache = room.stock.folder / "cache"
+    cache = sandbox.stock.folder / "cache"
     for path in (cache, *cache.rglob("*")):
         os.chmod(path, 0o777)
     return True
 
 
-def _disk_full(rng: Random, room: Room) -> Case:
+def _disk_full(rng: Random, sandbox: Sandbox) -> Case:
     """A limit on the size of files: the write that passes it fails, as on a disk that is full."""
     size = rng.choice((0, 1, 100, 1000, 5000, 20_000))
-    arguments, _ = _command(rng, room, "out")
+    arguments, _ = _command(rng, sandbox, "out")
     return Case(
         what=f"files of at most {size} bytes: {' '.join(arguments)}",
         arguments=arguments,
@@ -118,10 +118,10 @@ def _limit_files(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def _streams(rng: Random, room: Room) -> Case:
+def _streams(rng: Random, sandbox: Sandbox) -> Case:
     """Nobody reads, or nothing more fits."""
     stream = rng.choice(("full", "closed pipe", "closed"))
-    arguments, _ = _any_command(rng, room)
+    arguments, _ = _any_command(rng, sandbox)
     return Case(
         what=f"stdout {stream}: {' '.join(arguments)}",
         arguments=arguments,
@@ -131,9 +131,9 @@ def _streams(rng: Random, room: Room) -> Case:
     )
 
 
-def _error_stream(rng: Random, room: Room) -> Case:
+def _error_stream(rng: Random, sandbox: Sandbox) -> Case:
     stream = rng.choice(("full", "closed pipe", "closed"))
-    arguments, _ = _any_command(rng, room)
+    arguments, _ = _any_command(rng, sandbox)
     if rng.random() < 0.5:
         arguments = ["evaluate", "nowhere"]
     return Case(
@@ -145,7 +145,7 @@ def _error_stream(rng: Random, room: Room) -> Case:
     )
 
 
-def _any_command(rng: Random, room: Room) -> tuple[list[str], str]:
+def _any_command(rng: Random, sandbox: Sandbox) -> tuple[list[str], str]:
     others: list[list[str]] = [
         ["data", "list"],
         ["--help"],
@@ -154,10 +154,10 @@ def _any_command(rng: Random, room: Room) -> tuple[list[str], str]:
         ["paper", "list"],
     ]
     others += [["parameters", "--backbone", "conv4", "--filters", "4"]]
-    return rng.choice((*((each, "") for each in others), *(_command(rng, room, "out") for _ in range(6))))
+    return rng.choice((*((each, "") for each in others), *(_command(rng, sandbox, "out") for _ in range(6))))
 
 
-def _terminal(rng: Random, room: Room) -> Case:
+def _terminal(rng: Random, sandbox: Sandbox) -> Case:
     """Other encodings, widths and settings of a terminal."""
     environment = rng.choice(
         (
@@ -170,7 +170,7 @@ def _terminal(rng: Random, room: Room) -> Case:
             {"OMP_NUM_THREADS": "x"}, {"CUDA_VISIBLE_DEVICES": "x"},
         )
     )  # fmt: skip
-    arguments, _ = _any_command(rng, room)
+    arguments, _ = _any_command(rng, sandbox)
     encoding = rng.choice(("utf-8", "ascii", "latin-1", "cp1252", "utf-16"))
     return Case(
         what=f"{environment} {encoding}: {' '.join(arguments)}",
@@ -181,11 +181,11 @@ def _terminal(rng: Random, room: Room) -> Case:
     )
 
 
-def _folder_gone(rng: Random, room: Room) -> Case:
-    arguments, _ = _any_command(rng, room)
+def _folder_gone(rng: Random, sandbox: Sandbox) -> Case:
+    arguments, _ = _any_command(rng, sandbox)
 
     def remove() -> None:
-        shutil.rmtree(room.work)
+        shutil.rmtree(sandbox.work)
 
     return Case(
         what=f"working folder removed: {' '.join(arguments)}",
@@ -195,9 +195,9 @@ def _folder_gone(rng: Random, room: Room) -> Case:
     )
 
 
-def _interrupted(rng: Random, room: Room) -> Case:
+def _interrupted(rng: Random, sandbox: Sandbox) -> Case:
     """Ctrl-C at any moment: 130 and a line, unless it had ended before."""
-    arguments, _ = _command(rng, room, "out")
+    arguments, _ = _command(rng, sandbox, "out")
     delay = rng.choice((0.01, 0.03, rng.uniform(0, 0.3), rng.uniform(0, 0.8)))
 
     def later() -> None:
@@ -219,7 +219,7 @@ def _interrupted(rng: Random, room: Room) -> Case:
     )
 
 
-KINDS: tuple[Callable[[Random, Room], Case], ...] = (
+KINDS: tuple[Callable[[Random, Sandbox], Case], ...] = (
     *(
         _output_is_a_file,
         _no_permission,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from campaigns.fuzz.case import Case, Room
+from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.registered import HEAD, LINES
 from campaigns.stock import TINY
 
@@ -152,11 +152,11 @@ NAMES += (
 )
 
 
-def case(rng: Random, room: Room) -> Case:
+def case(rng: Random, sandbox: Sandbox) -> Case:
     if rng.random() < 0.4:
-        return _registered(rng, room)
+        return _registered(rng, sandbox)
     source, where, words = _network(rng)
-    data = ["--data", "folder", "--data-path", str(room.stock.pictures), "--image-size", "16"]
+    data = ["--data", "folder", "--data-path", str(sandbox.stock.pictures), "--image-size", "16"]
     flags = [
         "--tasks",
         "1",
@@ -166,7 +166,7 @@ def case(rng: Random, room: Room) -> Case:
         rng.choice(("cls", "all")),
         *rng.choice(([], ["--classifier", "fc"])),
     ]
-    (room.work / "mine.py").write_bytes(source.encode("utf-8", "surrogatepass"))
+    (sandbox.work / "mine.py").write_bytes(source.encode("utf-8", "surrogatepass"))
     return Case(
         what=f"diagnose {where}: {words}",
         arguments=["diagnose", where, *data, *flags],
@@ -216,7 +216,7 @@ def _network(rng: Random) -> tuple[str, str, str]:
     return good, rng.choice(NAMES) if what == "name" else "mine:net", what
 
 
-def _registered(rng: Random, room: Room) -> Case:
+def _registered(rng: Random, sandbox: Sandbox) -> Case:
     """What is registered is used by a training, if the module gets that far."""
     line, flags = rng.choice(list(LINES.items()))
     error = rng.choice(ERRORS)
@@ -224,9 +224,9 @@ def _registered(rng: Random, room: Room) -> Case:
     if rng.random() < 0.15:
         source = line = rng.choice((f"raise {error}", *SOURCES))
         flags = ()
-    (room.work / "mine.py").write_text(source)
+    (sandbox.work / "mine.py").write_text(source)
     tiny = [*TINY, "--updates", "1", "--validate-every", "1"]
-    data = [] if "--data" in flags else room.stock.data_flags
+    data = [] if "--data" in flags else sandbox.stock.data_flags
     arguments = ["train", "demo", *tiny, *data, *flags, "--out", "new"]
     by_variable = rng.random() < 0.3
     return Case(

@@ -1,4 +1,4 @@
-"""Kills: a command dies without a word, is gone on with, and ends as if it had never been interrupted."""
+"""Kill a command, resume it, and compare the result with an uninterrupted run."""
 
 from __future__ import annotations
 

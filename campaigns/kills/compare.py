@@ -19,7 +19,7 @@ from pathlib import Path
 from campaigns.snapshot import TEMPORARY
 
 LEFT_OUT = re.compile(r"(^|/)(sessions\.json$|tensorboard(/|$)|[^/]*\.lock$|compiled-[0-9a-f]+(/|$))")
-TRAINING_TIME = re.compile(rb".*training[ _]time.*")
+TRAINING_TIME = re.compile(rb'.*(training[ _](time|seconds)|"(seconds|killed)":).*')
 
 
 def results(work: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The one exception a user is meant to read: its message is a single line that says what to do."""
+"""The exception for users: its message is one line that says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 
 class FirststepError(Exception):
-    """Bad input: a missing file, an unknown option, data that does not fit the request.
+    """Bad input: a missing file, an unknown name, data that does not fit the request.
 
-    The command line prints the message as one line and exits with status 2; library callers may
-    catch it. Mistakes in calling a function (wrong shapes, NaN arguments) are ``ValueError``.
+    The command line prints the message as one line and exits with status 2. Library callers may catch it.
+    Wrong arguments of a function (shapes, NaN) raise ``ValueError`` instead. A name that is not in a registry
+    raises an error that is both.
 
     Examples:
         >>> from firststep.data import open_dataset
@@ -23,16 +24,16 @@ class FirststepError(Exception):
 
 
 def reason(error: BaseException, longest: int = 300) -> str:
-    """The type and the first line of somebody else's error; torch adds its stack to some."""
+    """Return the type and the first line of another library's error; some of torch's include a stack."""
     try:
         text = str(error)
-    except Exception:  # its own, in saying what it is
+    except Exception:  # its __str__ may fail
         text = ""
     return ": ".join([type(error).__name__, *text.splitlines()[:1]])[:longest]
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> FirststepError:
-    """The error for a name that is not among the choices: the nearest one, or all."""
+    """Return the error for a name that is not a choice; it suggests the nearest choice, or lists all."""
     known = list(choices)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"

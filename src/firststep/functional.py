@@ -10,12 +10,19 @@ from firststep.adaptation import (
     iterate_steps,
     support_gram,
 )
-from firststep.metagradient import MetaGradient, MetaGradientResult, TaskReport, meta_gradient
+from firststep.metagradient import (
+    EngineOptions,
+    MetaGradient,
+    MetaGradientResult,
+    TaskReport,
+    meta_gradient,
+)
 from firststep.network import FunctionalModule, Output, Params
 from firststep.task import Inputs, Task, as_task
 
 __all__ = [
     "Aux",
+    "EngineOptions",
     "FunctionalModule",
     "Inputs",
     "MetaGradient",

@@ -1,4 +1,4 @@
-"""All that ``import firststep`` offers, loaded at the first use of a name."""
+"""The names of ``import firststep``, loaded when one is first used."""
 
 import firststep.functional as functional
 from firststep.allocator import keep_freed_memory
@@ -19,12 +19,16 @@ from firststep.conditioning import (
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.metagradient import CONDITIONING_LOSSES, Conditioning
-from firststep.methods import METHODS, Method, build_method
 from firststep.rules import (
+    METHODS,
+    Method,
     Rule,
     anil,
     annealed_query_weights,
     boil,
+    build_method,
+    chain,
+    clip_by_norm,
     fomaml,
     gap,
     gauss_newton,
@@ -33,6 +37,7 @@ from firststep.rules import (
     meta_curvature,
     meta_sgd,
     modgrad,
+    stateless,
     warp_maml,
 )
 from firststep.task import Task
@@ -53,7 +58,9 @@ __all__ = [
     "boil",
     "build_backbone",
     "build_method",
+    "chain",
     "classifier_gram",
+    "clip_by_norm",
     "condition_number",
     "conditioning_loss",
     "cross_entropy_residuals",
@@ -73,6 +80,7 @@ __all__ = [
     "modgrad",
     "numerical_rank",
     "residuals",
+    "stateless",
     "warp",
     "warp_maml",
     "watch",

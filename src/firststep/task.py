@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -28,6 +28,47 @@ def map_inputs(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
     if isinstance(inputs, Mapping):
         return {name: apply(part) for name, part in inputs.items()}
     return function(inputs)
+
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def as_labels(labels: object, name: str = "labels") -> Tensor:
+    """Labels as int64, the dtype that torch's losses take; refuses all but one integer per sample."""
+    if not isinstance(labels, Tensor) or labels.dim() != 1 or labels.dtype not in _INTEGERS:
+        found = type(labels).__name__
+        if isinstance(labels, Tensor):
+            found = f"shape {list(labels.shape)} of {str(labels.dtype).removeprefix('torch.')}"
+        raise ValueError(f"{name} must be a tensor of integers, one label per sample, not {found}")
+    if not len(labels):
+        raise ValueError(f"{name} has no labels")
+    return labels.to(torch.int64)
+
+
+def check_differentiable(*inputs: Inputs) -> None:
+    """Refuse ``torch.inference_mode()``, and tensors that were made in it: autograd cannot use them."""
+    if torch.is_inference_mode_enabled():
+        raise ValueError(
+            "inner steps take gradients, which torch.inference_mode() forbids: use torch.no_grad() instead"
+        )
+
+    def check(part: Tensor) -> Tensor:
+        if part.is_inference():
+            raise ValueError(
+                "an input was made in torch.inference_mode(), and no gradient can be taken through it: "
+                "make it in torch.no_grad() instead, or pass its clone()"
+            )
+        return part
+
+    for part in inputs:
+        map_inputs(check, part)
+
+
+def as_samples(x: Inputs, y: object, name: str = "labels") -> Tensor:
+    """The labels of inputs that inner steps are taken on, as :func:`as_labels`."""
+    labels = as_labels(y, name)
+    check_differentiable(x, labels)
+    return labels
 
 
 def to_channels_last(values: Tensor) -> Tensor:
@@ -80,25 +121,51 @@ def as_task(task: Task | tuple[Any, ...]) -> Task:
         >>> functional.as_task((support_x, support_y, query_x, query_y)).query_x.shape
         torch.Size([15, 1, 16, 16])
     """
-    if not isinstance(task, tuple) or len(task) != 4:
-        what = f"a tuple of {len(task)}" if isinstance(task, tuple) else f"a {type(task).__name__}"
+    if not isinstance(task, tuple | list) or len(task) != 4:
+        kind = type(task).__name__
+        what = f"a {kind} of {len(task)}" if isinstance(task, tuple | list) else f"a {kind}"
         raise ValueError(
             f"a task is a Task or a tuple (support_x, support_y, query_x, query_y), not {what}; "
             "tasks is a sequence of them"
         )
     support_x, support_y, query_x, query_y = task
     found = Task(_plain(support_x), support_y, _plain(query_x), query_y)
+    if _is_stacked(support_y) and _is_stacked(query_y):
+        raise ValueError(_STACKED)
     for name in ("support_x", "query_x"):
         inputs = getattr(found, name)
         if not isinstance(inputs, Tensor | tuple | Mapping):
             raise ValueError(
                 f"{name} must be a tensor, or a tuple or dict of them, not {type(inputs).__name__}"
             )
-    for name in ("support_y", "query_y"):
-        labels = getattr(found, name)
-        if not isinstance(labels, Tensor) or labels.dim() != 1 or labels.is_floating_point():
-            raise ValueError(f"{name} must be a tensor of integers, one label per sample")
-    return found
+    return found._replace(
+        support_y=as_samples(found.support_x, support_y, "support_y"),
+        query_y=as_samples(found.query_x, query_y, "query_y"),
+    )
+
+
+_STACKED = (
+    "these tasks are stacked into one, as DataLoader does by default: make it with "
+    "DataLoader(dataset, batch_size=4, collate_fn=list)"
+)
+
+
+def as_tasks(tasks: Task | Iterable[Task | tuple[Any, ...]]) -> list[Task]:
+    """A meta-batch as a list of tasks; one task alone is a meta-batch too."""
+    if isinstance(tasks, Task):
+        return [as_task(tasks)]
+    if not isinstance(tasks, Iterable):
+        raise TypeError(f"tasks must be a list of tasks, not {type(tasks).__name__}")
+    found = list(tasks)
+    if len(found) == 4 and _is_stacked(found[1]) and _is_stacked(found[3]):
+        raise ValueError(_STACKED)
+    if not found:
+        raise ValueError("tasks must not be empty")
+    return [as_task(task) for task in found]
+
+
+def _is_stacked(labels: Any) -> bool:
+    return isinstance(labels, Tensor) and labels.dim() == 2 and labels.dtype in _INTEGERS
 
 
 def _plain(inputs: Any) -> Any:

@@ -102,3 +102,13 @@ def test_a_network_without_a_frozen_body_keeps_its_images() -> None:
 def test_grey_images_are_given_three_equal_channels(body: EfficientNetLite0Body) -> None:
     grey = torch.randn(2, 1, 32, 32, generator=generator(3))
     torch.testing.assert_close(body(grey), body(grey.expand(-1, 3, -1, -1)))
+
+
+def test_many_images_go_through_in_parts_that_bound_the_memory(body: EfficientNetLite0Body) -> None:
+    seen: list[int] = []
+    handle = body.stem.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0])))
+    images = torch.randn(40, 3, 32, 32, generator=generator(4))
+    features = body(images)
+    handle.remove()
+    assert seen == [16, 16, 8]
+    torch.testing.assert_close(features[20:21], body(images[20:21]), atol=1e-4, rtol=1e-4)

@@ -16,6 +16,7 @@ KILLED = ("train-maml", "train-meta-sgd", "data-folder", "data-archive", "evalua
 """Of the kills, those without processes of their own, which take seconds each to start."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the campaigns look into /proc")
 def test_a_slice_has_no_violation() -> None:
     kinds = [word for kind in (*KINDS, *KILLED) for word in ("--kind", kind)]

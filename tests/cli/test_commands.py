@@ -151,7 +151,7 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
         (["train", "--resume", "nowhere"], "nowhere is not a folder"),
         (["evaluate", "empty"], "empty is not the folder of a run: it has no run.json"),
         (["evaluate", "builtin:letters"], "there is no built-in model 'letters'; there are"),
-        (["evaluate", "RUN", "--episodes", "1"], "episodes must be at least 2"),
+        (["evaluate", "RUN", "--episodes", "1"], "--episodes must be at least 2"),
         (["diagnose", "RUN", "--ways", "6"], "--ways 6: the model has learned 5 classifier rows"),
         (["evaluate", "RUN", "--ways", "6"], "cannot tell 6 classes apart; train with head shared or zero"),
         (["evaluate", "RUN", "--subset", "conv"], "unknown parameter subset 'conv'"),
@@ -163,7 +163,7 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
         (["compare", "RUN", "nowhere"], "nowhere is not a folder"),
         (
             ["adapt", "RUN", "--support", "nowhere"],
-            "nowhere is not a folder; the support set has one subfolder for each class",
+            "nowhere is not a folder; a support set is a folder with one subfolder per class",
         ),
         (
             ["adapt", "RUN", "--support", "six"],

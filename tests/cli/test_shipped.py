@@ -9,8 +9,11 @@ import pytest
 from PIL import Image
 
 from firststep.cli import main
+from firststep.cli.compare import stored_or_new
+from firststep.cli.demo_run import SHIPPED
 from firststep.data import Episodes, open_dataset
-from firststep.training import data_for, load_trained
+from firststep.evaluation._internal import DEFAULT_EPISODES
+from firststep.training import data_for, load_trained, open_run
 from runs import width
 
 
@@ -43,8 +46,8 @@ def test_the_built_in_model_reads_letters_it_never_saw(
     assert sum(right) >= least  # chance is 4
 
 
-def test_the_twins_show_the_effect_on_the_same_episodes() -> None:
-    """A few episodes suffice: after one step the conditioned twin is tens of points ahead."""
+def test_the_pair_shows_the_effect_on_the_same_episodes() -> None:
+    """A few episodes suffice: after one step the conditioned model is tens of points ahead."""
     first_step, condition = [], []
     for name in ("builtin:glyphs-maml", "builtin:glyphs-conditioned", "builtin:glyphs"):
         trained = load_trained(name)
@@ -60,11 +63,30 @@ def test_the_twins_show_the_effect_on_the_same_episodes() -> None:
 @pytest.mark.slow
 def test_the_demo_runs_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "demo"
-    assert main(["demo", "--updates", "2", "--episodes", "2", "--out", str(out)]) == 0
+    flags = ["--updates", "2", "--episodes", "2", "--seed", "3"]
+    assert main(["demo", *flags, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
+    assert shown.startswith("Meta-training three models on glyphs for 2 updates each")
     assert "Just trained, 2 updates" in shown
-    assert "Shipped with firststep" in shown
+    assert "Shipped with firststep, 600 updates" in shown
+    assert "22.2 ± 0.4" in shown  # the stored test of MAML, as in the README
     assert "condition number goes from" in shown
+    stored = shown.partition("Shipped with firststep")[2].splitlines()  # two episodes have wide intervals
+    table = [line for line in stored if line.startswith(("┏", "┃", "│", "glyphs test"))]
+    assert len(table) == 9
+    assert max(map(len, table)) <= 80
+    assert open_run(out / "shared").config.seed == 3
     assert (out / "comparison.html").is_file()
     assert width(out / "comparison.png") > 1000
     assert main(["demo", "--out", str(out)]) == 2  # never over an old one
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_model_comes_with_its_test(name: str) -> None:
+    """Stored for this checkpoint and this data; its first episodes come out the same here."""
+    run = open_run(name)
+    stored = stored_or_new(name, run, (0, 1, 5), DEFAULT_EPISODES)
+    assert stored.settings["episodes"] == DEFAULT_EPISODES
+    trained = load_trained(name)
+    again = trained.evaluate(data_for(trained), episodes=2, steps=(0, 1)).measurement.accuracy
+    assert stored.measurement.accuracy[:2, :2] == pytest.approx(again, abs=0.05)

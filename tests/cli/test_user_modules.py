@@ -86,7 +86,7 @@ def test_names_are_gathered_from_all_flags_and_the_environment(
         ),
         (["--import", "failing", "parameters"], "cannot import failing: ZeroDivisionError: division by zero"),
         (["--import", "lacking", "parameters"], "cannot import lacking: No module named 'not_installed'"),
-        (["--import", "failing.py", "parameters"], "name the module as an import statement does"),
+        (["--import", "failing.py", "parameters"], "write the module as in an import statement"),
         (["--import"], "--import takes the name of a module"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Every test has its own user cache; the drawn glyphs are made once for all of them."""
+"""Every test has its own user cache. The glyphs are drawn once for all tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def glyph_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # The workers of pytest-xdist have neighbouring folders: the parent is common to them, and the
-    # cache's own lock sees to it that one draws and the others wait.
+    # The workers of pytest-xdist share the parent folder. The lock lets one draw and the others wait.
     return tmp_path_factory.getbasetemp().parent / "glyphs"
 
 

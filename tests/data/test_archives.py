@@ -1,4 +1,4 @@
-"""Archives as an attacker or a bad line leaves them: one line that names the member, and nothing kept."""
+"""Damaged and hostile archives: one line that names the archive, and nothing is kept."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ import pytest
 import dataset_copies as copies
 from firststep.data import open_dataset
 from firststep.errors import FirststepError
+from refusals import refused
 
 ENDINGS = ("zip", "tar", "tar.gz", "tgz", "tar.bz2", "tar.xz")
 
 
-def refused(path: Path) -> str:
-    with pytest.raises(FirststepError) as caught:
-        open_dataset("folder", path)
-    message = str(caught.value)
-    assert "\n" not in message
+def unpacking_is_refused(path: Path, dataset: str = "folder") -> str:
+    message = refused(dataset, path)
     assert path.name in message
     assert not list((path.parent / ".firststep-cache").glob(".*"))
     return message
@@ -60,16 +58,16 @@ def test_truncated_anywhere(ending: str, tmp_path: Path) -> None:
     content = sum(512 + -(-len(c) // 512) * 512 for _, c in pictures()) if ending == "tar" else len(whole)
     for part in range(1, 10):
         path.write_bytes(whole[: content * part // 10])
-        assert "is broken or incomplete" in refused(path)
+        assert "is broken or incomplete" in unpacking_is_refused(path)
     # A tar that ends between two members looks complete to tarfile.
     if ending == "tar":
         path.write_bytes(whole[: 4 * (512 + 1024)])
-        assert "is broken or incomplete" in refused(path)
+        assert "is broken or incomplete" in unpacking_is_refused(path)
 
 
 @pytest.mark.parametrize("ending", ["zip", "tar.gz", "tar.bz2", "tar.xz"])
 def test_flipped_bits(ending: str, tmp_path: Path) -> None:
-    """Whatever is unpacked is what was packed: their checksums are compared."""
+    """The checksums are compared: whatever is unpacked is what was packed."""
     path = pack(tmp_path / f"mine.{ending}", pictures())
     whole = path.read_bytes()
     expected = open_dataset("folder", path).fingerprint
@@ -91,15 +89,15 @@ def patched(path: Path, local: int, central: int, value: int) -> None:
     path.write_bytes(content)
 
 
-def test_encrypted_member(tmp_path: Path) -> None:
-    patched(pack(tmp_path / "mine.zip", pictures()), 6, 8, 1)
-    assert "'train/train-a/0.bmp' is encrypted" in refused(tmp_path / "mine.zip")
-
-
-def test_unknown_compression(tmp_path: Path) -> None:
-    patched(pack(tmp_path / "mine.zip", pictures()), 8, 10, 99)
-    message = refused(tmp_path / "mine.zip")
-    assert "0.bmp' is compressed in a way that Python cannot read (method 99)" in message
+@pytest.mark.parametrize(
+    ("local", "central", "value", "says"),
+    [(6, 8, 1, "is encrypted, which Python cannot read"), (8, 10, 99, "is compressed by method 99, which")],
+)
+def test_member_that_python_cannot_read(
+    local: int, central: int, value: int, says: str, tmp_path: Path
+) -> None:
+    patched(pack(tmp_path / "mine.zip", pictures()), local, central, value)
+    assert f"'train/train-a/0.bmp' {says}" in unpacking_is_refused(tmp_path / "mine.zip")
 
 
 @pytest.mark.parametrize("ending", ["zip", "tar"])
@@ -116,26 +114,41 @@ def test_unknown_compression(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_names_that_cannot_all_be_written(names: list[str], says: str, ending: str, tmp_path: Path) -> None:
     path = pack(tmp_path / f"mine.{ending}", [(name, b"content") for name in names])
-    assert says in refused(path)
+    assert says in unpacking_is_refused(path)
 
 
-def test_bomb_of_a_zip_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("firststep.data.archives._write", None)  # would fail
-    path = pack(tmp_path / "mine.zip", [(f"a/{i}.bmp", bytes(1 << 24)) for i in range(6)])
-    assert "it holds more than 67.1 MB, which is far too much for its size" in refused(path)
-
-
-@pytest.mark.parametrize("ending", ["tar.gz", "tar.bz2", "tar.xz"])
-def test_bomb_of_a_tar(ending: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["zip", "tar.gz", "tar.bz2", "tar.xz"])
+def test_bomb(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if ending == "zip":
+        monkeypatch.setattr("firststep.data.archives._write", None)  # writing anything would fail
     path = pack(tmp_path / f"mine.{ending}", [(f"a/{i}.bmp", bytes(1 << 24)) for i in range(6)])
-    assert "it holds more than 67.1 MB, which is far too much for its size" in refused(path)
+    assert "it holds more than 67.1 MB, which is far too much for its size" in unpacking_is_refused(path)
+
+
+@pytest.mark.parametrize(
+    "member", ["../outside.txt", "a/../../outside.txt", "/tmp/outside.txt", "..\\outside.txt"]
+)
+@pytest.mark.parametrize(("dataset", "file"), [("folder", "mine.zip"), ("cub", "CUB_200_2011.tgz")])
+def test_member_that_reaches_outside(dataset: str, file: str, member: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    path = pack(tmp_path / "data" / file, [(member, b"harm")])
+    assert f"{file} is refused" in unpacking_is_refused(path, dataset)
+    assert not list(tmp_path.rglob("*outside*"))
+
+
+def test_link(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "mine.tgz", "w:gz") as archive:
+        info = tarfile.TarInfo("images/001.A/a.jpg")
+        info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(info)
+    assert "is a link or device" in unpacking_is_refused(tmp_path / "mine.tgz")
 
 
 def test_tar_header_made_to_fill_the_memory(tmp_path: Path) -> None:
     info = tarfile.TarInfo("././@LongLink")
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 1 << 40
     (tmp_path / "mine.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
-    assert "it has a header of 1099511627776 bytes" in refused(tmp_path / "mine.tar")
+    assert "it has a header of 1099511627776 bytes" in unpacking_is_refused(tmp_path / "mine.tar")
 
 
 def test_tar_that_leads_backwards(tmp_path: Path) -> None:
@@ -144,23 +157,28 @@ def test_tar_that_leads_backwards(tmp_path: Path) -> None:
             info = tarfile.TarInfo(name)
             info.pax_headers = {"size": "-4096"}
             archive.addfile(info)
-    refused(tmp_path / "mine.tar")
+    unpacking_is_refused(tmp_path / "mine.tar")
 
 
 def test_more_than_the_disk_has_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = pack(tmp_path / "mine.tar", pictures())
     monkeypatch.setattr("firststep.data.archives.free_space", lambda folder: 500)
-    message = refused(path)
-    assert "needs 1 kB, and the disk of the cache has 0 kB free" in message or "needs" in message
+    message = unpacking_is_refused(path)
+    assert "and the disk of the cache has 0 kB free" in message
     assert "`cache`" in message
 
 
 def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("firststep.data.archives.MOST_MEMBERS", 5)
-    assert "more than 5 members" in refused(pack(tmp_path / "mine.zip", pictures()))
+    assert "more than 5 members" in unpacking_is_refused(pack(tmp_path / "mine.zip", pictures()))
+
+
+def test_archive_of_something_else(tmp_path: Path) -> None:
+    path = pack(tmp_path / "CUB_200_2011.tgz", [("readme.txt", b"birds")])
+    assert "no cub found inside CUB_200_2011.tgz; looked for" in unpacking_is_refused(path, "cub")
 
 
 def test_archive_within_an_archive(tmp_path: Path) -> None:
     inner = pack(tmp_path / "inner.zip", pictures()).read_bytes()
-    message = refused(pack(tmp_path / "mine.zip", [("inner.zip", inner)]))
+    message = unpacking_is_refused(pack(tmp_path / "mine.zip", [("inner.zip", inner)]))
     assert "it holds the archive inner.zip: unpack that yourself" in message

@@ -1,4 +1,4 @@
-"""Datasets of one's own arrays."""
+"""Datasets of arrays in memory."""
 
 from __future__ import annotations
 

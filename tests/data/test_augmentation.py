@@ -1,4 +1,4 @@
-"""Training augmentation: off by default, seeded by the episode, every part of it with an effect."""
+"""Augmentation is off by default and seeded by the episode, and each part has an effect."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_flip_mirrors_about_half() -> None:
 
 
 def test_crop_keeps_a_part() -> None:
-    """Of an image whose left half is black a crop still has both halves or one, never other values."""
+    """Crops of an image with a black left half show one or both halves, in varying shares."""
     image = np.zeros((1, 16, 16, 3), np.uint8)
     image[:, :, 8:] = 200
     changed = Augmentation(smallest_crop=0.3, jitter=0, flip=False)(np.repeat(image, 20, 0), Draws("x"))

@@ -1,4 +1,4 @@
-"""Caches: complete or absent, keyed by what they are made of, wherever there is room, built once."""
+"""Caches: complete or absent, named after their sources, placed where writing is allowed, built once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_read_only_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
             folder.chmod(0o777)
         (root / "data").chmod(0o555)
         superuser = os.geteuid() == 0
-        if superuser:  # whom permission bits do not bind
+        if superuser:  # permission bits do not bind the superuser
             os.seteuid(65534)
         try:
             dataset = open_dataset("folder", root / "data")
@@ -101,20 +101,8 @@ def test_same_pixels_in_two_layouts_have_one_fingerprint(tmp_path: Path) -> None
     assert len(fingerprints) == 1
 
 
-def test_damaged_cache_is_made_again(tmp_path: Path) -> None:
-    copies.folder_with_splits(tmp_path)
-    first = open_dataset("folder", tmp_path)
-    expected = np.array(first.split("train").images)
-    with open(first.folder / "train.u8", "r+b") as file:
-        file.truncate(100)
-    again = open_dataset("folder", tmp_path)
-    np.testing.assert_array_equal(again.split("train").images, expected)
-    (first.folder / "dataset.json").write_text("{")
-    assert open_dataset("folder", tmp_path).fingerprint == first.fingerprint
-
-
 def test_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes go to a device that is always full: a real ENOSPC from the operating system."""
+    """Writes go to a device that is always full, which raises a real ENOSPC."""
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     copies.folder_with_splits(tmp_path)
@@ -175,11 +163,11 @@ def test_killed_build_leaves_nothing_half_made(tmp_path: Path) -> None:
     assert [name for name in caches(root) if not name.startswith(".")] == []
     dataset = open_dataset("folder", tmp_path / "data")
     assert len(dataset.split("train").images) == 9
-    assert caches(root) == [dataset.folder.name]  # and what the killed one left is gone
+    assert caches(root) == [dataset.folder.name]  # what the killed build left is gone
 
 
 def test_memory_does_not_grow_with_the_split(tmp_path: Path) -> None:
-    """600 images of 224 px are 90 MB; building their cache must not hold them all."""
+    """600 images of 224 px are 90 MB, and building their cache must not hold them all."""
     (tmp_path / "data" / "train" / "noise").mkdir(parents=True)
     for i in range(3):
         (tmp_path / "data" / "train" / "noise" / f"{i}.png").write_bytes(copies.encoded("noise", i, 224))

@@ -1,4 +1,4 @@
-"""Contact sheets show the images of the episode, in their places."""
+"""Contact sheets show the images of an episode in their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache that is not what was stored is never used: made again where that is seen at once, else refused."""
+"""A damaged cache is never used: it is made again if opening notices the damage, and refused otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import dataset_copies as copies
 from firststep.cli import main
-from firststep.data import Dataset, Episodes, open_dataset
+from firststep.data import CachedDataset, Episodes, open_dataset
 from firststep.errors import FirststepError
 
 
@@ -26,23 +26,23 @@ def flip(path: Path, place: int = 5000) -> None:
 
 
 @pytest.fixture
-def dataset(tmp_path: Path) -> Dataset:
+def dataset(tmp_path: Path) -> CachedDataset:
     copies.folder_with_splits(tmp_path / "data")
     return open_dataset("folder", tmp_path / "data")
 
 
-def use_all(dataset: Dataset) -> None:
+def use_all(dataset: CachedDataset) -> None:
     split = dataset.split("train")
     episodes = Episodes(split, ways=3, shots=1, queries=2)
     for index in range(20):
         episodes[index]
 
 
-def test_flipped_bit_is_refused_when_its_image_is_used_and_made_again(dataset: Dataset) -> None:
+def test_flipped_bit_is_refused_when_its_image_is_used_and_made_again(dataset: CachedDataset) -> None:
     expected = np.array(dataset.split("train").images)
     flip(dataset.folder / "train.u8")
     path = dataset.folder.parents[1]
-    again = open_dataset("folder", path)  # not read yet, so not seen
+    again = open_dataset("folder", path)  # the image has not been read yet
     with pytest.raises(FirststepError, match=r"damaged: image 0 of train .* made anew") as caught:
         use_all(again)
     assert str(dataset.folder) in str(caught.value)
@@ -53,7 +53,7 @@ def test_flipped_bit_is_refused_when_its_image_is_used_and_made_again(dataset: D
     use_all(repaired)
 
 
-def test_images_that_are_not_used_are_not_read(dataset: Dataset) -> None:
+def test_images_that_are_not_used_are_not_read(dataset: CachedDataset) -> None:
     flip(dataset.folder / "train.u8", dataset.record.image_bytes * 8)
     split = open_dataset("folder", dataset.folder.parents[1]).split("train")
     assert len(split.pixels(np.arange(8))) == 8
@@ -74,11 +74,11 @@ def test_splits_of_the_same_size_that_were_swapped(tmp_path: Path) -> None:
             with pytest.raises(FirststepError, match="is damaged"):
                 use_all(open_dataset("folder", tmp_path))
             (dataset.folder / "damaged").unlink()
-    use_all(open_dataset("folder", tmp_path))  # with both swapped it is seen at once, and made again
+    use_all(open_dataset("folder", tmp_path))  # with both swapped, opening notices it
     assert open_dataset("folder", tmp_path, verify=True).fingerprint == dataset.fingerprint
 
 
-def test_the_cache_of_other_data_under_this_name(dataset: Dataset, tmp_path: Path) -> None:
+def test_the_cache_of_other_data_under_this_name(dataset: CachedDataset, tmp_path: Path) -> None:
     copies.write_folder(tmp_path / "data" / "train", ["wolf"], 3)
     other = open_dataset("folder", tmp_path / "data")
     shutil.rmtree(other.folder)
@@ -86,7 +86,7 @@ def test_the_cache_of_other_data_under_this_name(dataset: Dataset, tmp_path: Pat
     assert open_dataset("folder", tmp_path / "data").split("train").classes == ["ant", "bee", "cat", "wolf"]
 
 
-def test_the_command_compares_every_pixel(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_compares_every_pixel(dataset: CachedDataset, capsys: pytest.CaptureFixture[str]) -> None:
     flip(dataset.folder / "val.u8")
     assert main(["data", "folder", str(dataset.folder.parents[1])]) == 0
     shown = capsys.readouterr()
@@ -109,13 +109,14 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "no notes": lambda record: record.pop("notes"),
     "no splits": lambda record: record.pop("splits"),
     "no fingerprint": lambda record: record.pop("fingerprint"),
+    "an older format": lambda record: record.update(format="firststep-dataset-2"),
     "a newer format": lambda record: record.update(format="firststep-dataset-9"),
     "another kind": lambda record: record.update(format="firststep-evaluation-2"),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_changed_record(change: Callable[[dict[str, Any]], object], dataset: Dataset) -> None:
+def test_changed_record(change: Callable[[dict[str, Any]], object], dataset: CachedDataset) -> None:
     file = dataset.folder / "dataset.json"
     record = json.loads(file.read_text())
     change(record)
@@ -125,43 +126,27 @@ def test_changed_record(change: Callable[[dict[str, Any]], object], dataset: Dat
     use_all(again)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"null", b"\xff", b"[" * 100_000])
-def test_record_that_is_none(content: bytes, dataset: Dataset) -> None:
+def test_truncated_pixels_are_made_again(dataset: CachedDataset) -> None:
+    expected = np.array(dataset.split("train").images)
+    with open(dataset.folder / "train.u8", "r+b") as file:
+        file.truncate(100)
+    again = open_dataset("folder", dataset.folder.parents[1])
+    np.testing.assert_array_equal(again.split("train").images, expected)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000])
+def test_record_that_cannot_be_read(content: bytes, dataset: CachedDataset) -> None:
     (dataset.folder / "dataset.json").write_bytes(content)
     assert open_dataset("folder", dataset.folder.parents[1]).record == dataset.record
 
 
-def as_format_1(dataset: Dataset) -> None:
-    file = dataset.folder / "dataset.json"
-    record = json.loads(file.read_text())
-    del record["format"], record["key"]
-    for split in record["splits"]:
-        del record["splits"][split]["checks"]
-        (dataset.folder / f"{split}.crc32").unlink()
-    file.write_text(json.dumps(record))
-
-
-def test_cache_of_the_format_before(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    as_format_1(dataset)
-    monkeypatch.setattr("firststep.data.opening.write_splits", None)  # making it again would fail
-    again = open_dataset("folder", dataset.folder.parents[1])
-    assert again.record == dataset.record  # it has its checksums now
-    use_all(again)
-
-
-def test_damaged_cache_of_the_format_before(dataset: Dataset) -> None:
-    as_format_1(dataset)
-    flip(dataset.folder / "train.u8")
-    use_all(open_dataset("folder", dataset.folder.parents[1]))
-
-
-def test_file_where_the_cache_should_be(dataset: Dataset) -> None:
+def test_file_where_the_cache_should_be(dataset: CachedDataset) -> None:
     shutil.rmtree(dataset.folder)
     dataset.folder.write_text("not a folder")
     use_all(open_dataset("folder", dataset.folder.parents[1]))
 
 
-def test_leftovers_of_another_cache_are_removed(dataset: Dataset) -> None:
+def test_leftovers_of_another_cache_are_removed(dataset: CachedDataset) -> None:
     root = dataset.folder.parent
     (root / ".folder-84px-0123456789abcdef.x7_z").mkdir()
     open_dataset("folder", root.parent, image_size=20)

@@ -1,4 +1,4 @@
-"""Damaged pictures in every format that Pillow writes: decoded, or one line with the name; no warning."""
+"""Damaged pictures in every format that Pillow writes are decoded or refused by name, without a warning."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ SAMPLES = samples()
 def test_damaged(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     generator = random.Random(kind)
     contents = [damaged(SAMPLES[kind], generator) for _ in range(60)]
-    with ThreadPoolExecutor(4) as pool:  # as caches are built
+    with ThreadPoolExecutor(4) as pool:  # threads, as in building a cache
         list(pool.map(decoded_or_refused, contents))
     assert capfd.readouterr() == ("", "")
 
@@ -97,7 +97,7 @@ def test_undamaged() -> None:
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of writing
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised on writing
 def test_other_formats_are_refused(kind: str) -> None:
     content = encoded(kind, noise((32, 32)))
     if content is None:

@@ -1,4 +1,4 @@
-"""Downloads, against a server on this machine: whole and right, or not at all."""
+"""Downloads from a local server are complete and correct, or leave nothing."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Server(ThreadingHTTPServer):
         self.cut: int | None = None
         self.asked = 0
         self.wait = threading.Event()
-        """while set, the second half of a file is held back"""
+        """while set, the server holds back the second half of a file"""
 
     def info(self, **files: bytes) -> DatasetInfo:
-        """Omniglot with these files at this address; names have _ for the dot."""
+        """Return Omniglot with these files at this address. Names have _ for the dot."""
         self.files = {
             name.replace("_zip", ".zip").replace("_gz", ".gz"): data for name, data in files.items()
         }
@@ -82,11 +82,11 @@ def server() -> Iterator[Server]:
 def test_whole_and_right(server: Server, tmp_path: Path) -> None:
     info = server.info(a_zip=CONTENT, b_zip=b"small")
     seen: list[tuple[str, int, int]] = []
-    files = download_files(info, tmp_path / "new", lambda *facts: seen.append(facts))
+    files = download_files(info, tmp_path / "new", lambda *step: seen.append(step))
     assert [file.read_bytes() for file in files] == [CONTENT, b"small"]
     assert seen[0][0] == "downloading a.zip"
     assert max(done for what, done, _ in seen if "a.zip" in what) == len(CONTENT)
-    # The second time nothing is asked of the server.
+    # The second time the server is not asked.
     asked = server.asked
     download_files(info, tmp_path / "new")
     assert server.asked == asked
@@ -141,7 +141,7 @@ def test_what_a_killed_download_left_is_removed_by_the_next(server: Server, tmp_
 
 
 def test_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The temporary file is a device that is always full: a real ENOSPC from the operating system."""
+    """The temporary file is a device that is always full, which raises a real ENOSPC."""
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from firststep.data import Dataset, Episode, Episodes, Preprocessing, Split
 from firststep.errors import FirststepError
 
-# What episode 3 of the default glyphs consists of: if this changes, published test tasks change.
+# Digest of episode 3 of the default glyphs: if it changes, published test tasks change.
 TASK = {"ways": 5, "shots": 5, "queries": 16, "seed": 7}
 KNOWN = "e10d61269f37056d"
 
@@ -26,7 +26,7 @@ def digest(episode: Episode) -> str:
 
 
 def made_up(counts: list[int]) -> Split:
-    """A split whose every image has its own value, so that rows can be told apart."""
+    """Return a split in which the value of an image tells its row."""
     images = np.arange(sum(counts), dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 1), np.uint8)
     recipe = Preprocessing(image_size=4, channels=1, ink=True)
     return Split("folder", "train", [f"class {i}" for i in range(len(counts))], counts, images, recipe)
@@ -48,7 +48,7 @@ def test_shapes_labels_and_separation(data: st.DataObject) -> None:
     assert episode.support_y.dtype == episode.query_y.dtype == np.int64
     assert episode.support_y.tolist() == [k for k in range(ways) for _ in range(shots)]
     assert episode.query_y.tolist() == [k for k in range(ways) for _ in range(queries)]
-    # The images themselves say which rows they are.
+    # The value of an image is its row.
     support = np.rint(episode.support_x[:, 0, 0, 0] * 255).astype(int).reshape(ways, shots)
     query = np.rint(episode.query_x[:, 0, 0, 0] * 255).astype(int).reshape(ways, queries)
     rows = [*support.ravel(), *query.ravel()]
@@ -64,7 +64,7 @@ def test_every_class_and_image_has_its_turn() -> None:
     episode_rows = [episodes.rows(i) for i in range(600)]
     classes = np.bincount([c for rows in episode_rows for c in rows.classes], minlength=12)
     support = np.bincount(np.concatenate([rows.support.ravel() for rows in episode_rows]), minlength=96)
-    # 150 expected a class and 18.75 an image; six standard deviations either way.
+    # 150 are expected per class and 18.75 per image; six standard deviations either way.
     assert abs(classes - 150).max() < 70
     assert abs(support - 18.75).max() < 26
 

@@ -1,4 +1,4 @@
-"""Features of a frozen network: computed once, checked when read, made anew when anything differs."""
+"""Features of a frozen network are computed once, checked when read, and made again when anything differs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firststep.data import Dataset, Episodes, FeatureDataset, FrozenBody
+from firststep.data import CachedDataset, Episodes, FeatureDataset, FrozenBody, from_arrays
 from firststep.errors import FirststepError
 
 
 class Means:
-    """A body of two features, the mean and the largest pixel of an image, which counts its images."""
+    """A body with two features, the mean and the maximum of an image. It counts its images."""
 
     def __init__(self) -> None:
         self.images = 0
@@ -27,21 +27,20 @@ class Means:
 
 
 @pytest.fixture
-def data(glyphs: Dataset, tmp_path: Path) -> Dataset:
-    """Glyphs whose features go to a folder of this test."""
-    for split in ("val",):
-        for ending in ("u8", "crc32"):
-            (tmp_path / f"{split}.{ending}").symlink_to(glyphs.folder / f"{split}.{ending}")
-    return replace(glyphs, folder=tmp_path)
+def data(glyphs: CachedDataset, tmp_path: Path) -> CachedDataset:
+    """Return glyphs whose features are written to a folder of this test."""
+    for name in ("val.u8", "val.crc32"):
+        (tmp_path / name).symlink_to(glyphs.folder / name)
+    return CachedDataset(tmp_path, glyphs.record)
 
 
 def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.safetensors"))
 
 
-def test_episodes_have_the_features_of_their_images(data: Dataset) -> None:
+def test_episodes_have_the_features_of_their_images(data: CachedDataset) -> None:
     body = Means()
-    features = FeatureDataset.of(data, body.frozen())
+    features = FeatureDataset(data, body.frozen())
     images = Episodes(data.split("val"), ways=3, shots=2, queries=2)[5]
     found = Episodes(features.split("val"), ways=3, shots=2, queries=2)[5]
     np.testing.assert_array_equal(found.support_x, Means()(images.support_x))
@@ -49,24 +48,37 @@ def test_episodes_have_the_features_of_their_images(data: Dataset) -> None:
     np.testing.assert_array_equal(found.query_y, images.query_y)
 
 
-def test_they_are_computed_once_for_each_body_and_data(data: Dataset) -> None:
+def test_they_are_computed_once_for_each_body_and_data(data: CachedDataset) -> None:
     body, told = Means(), []
     total = len(data.split("val").images)
     for _ in range(2):
-        FeatureDataset.of(data, body.frozen(), lambda *step: told.append(step)).split("val")
+        FeatureDataset(data, body.frozen(), lambda *step: told.append(step)).split("val")
     assert body.images == total
     assert told[-1] == ("means on val", total, total)
-    FeatureDataset.of(data, body.frozen("b")).split("val")
+    FeatureDataset(data, body.frozen("b")).split("val")
     assert body.images == 2 * total
-    FeatureDataset.of(replace(data, fingerprint="other"), body.frozen()).split("val")
+    FeatureDataset(
+        CachedDataset(data.folder, replace(data.record, fingerprint="other")), body.frozen()
+    ).split("val")
     assert body.images == 3 * total
     assert len(files(data.folder)) == 3
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "text"])
-def test_a_damaged_file_is_made_anew(data: Dataset, damage: str) -> None:
+def test_features_of_arrays_in_memory_need_no_file() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8)
+    data = from_arrays(images, np.arange(12) % 4, {"train": [0, 1], "val": [2, 3]})
     body = Means()
-    features = FeatureDataset.of(data, body.frozen())
+    features = FeatureDataset(data, body.frozen())
+    for _ in range(2):
+        found = features.split("val").inputs(np.arange(6))
+    np.testing.assert_array_equal(found, Means()(data.split("val").inputs(np.arange(6))))
+    assert body.images == 6
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "text"])
+def test_a_damaged_file_is_made_anew(data: CachedDataset, damage: str) -> None:
+    body = Means()
+    features = FeatureDataset(data, body.frozen())
     expected = features.split("val").features
     (path,) = files(data.folder)
     content = bytearray(path.read_bytes())
@@ -78,15 +90,15 @@ def test_a_damaged_file_is_made_anew(data: Dataset, damage: str) -> None:
     assert body.images == 2 * len(expected)
 
 
-def test_a_failure_leaves_no_file(data: Dataset) -> None:
+def test_a_failure_leaves_no_file(data: CachedDataset) -> None:
     broken = FrozenBody(
         name="x", digest="a", features=2, compute=lambda images: np.full((len(images), 2), np.nan)
     )
     with pytest.raises(FirststepError, match="not finite on val"):
-        FeatureDataset.of(data, broken).split("val")
+        FeatureDataset(data, broken).split("val")
     assert files(data.folder) == []
 
 
-def test_features_are_not_augmented(data: Dataset) -> None:
+def test_features_are_not_augmented(data: CachedDataset) -> None:
     with pytest.raises(FirststepError, match="`augment` changes images"):
-        Episodes(FeatureDataset.of(data, Means().frozen()).split("val"), augment=True)
+        Episodes(FeatureDataset(data, Means().frozen()).split("val"), augment=True)

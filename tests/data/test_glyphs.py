@@ -1,4 +1,4 @@
-"""The embedded dataset: enough classes, split by script, no look-alikes, the same pixels everywhere."""
+"""glyphs has enough classes, split by script, without look-alikes, and the same pixels everywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firststep.data.glyphs.drawing import sample, upright
 from firststep.data.glyphs.outlines import FACES, fonts_digest
 from firststep.data.glyphs.raster import SUBPIXELS, fill, shrink, thicken
 
-# Every pixel of seed 0, of the fonts that matplotlib has shipped since 2017.
+# Digests of the fonts that matplotlib has shipped since 2017, and of all pixels of seed 0.
 FONTS = "16babe5c0753da54"
 FINGERPRINT = "0c69e71b7d812657"
 
@@ -57,7 +57,7 @@ def test_frozen_catalogue_is_what_the_fonts_give(tmp_path: Path) -> None:
 
 
 def test_classes_look_different_within_and_between_splits() -> None:
-    """First characters of all classes, in the faces both have: the mean unmatched ink is above the limit."""
+    """The mean unmatched ink of the first characters of any two classes is above the limit."""
     first = [forms[0][0] for classes in glyph_classes().values() for forms in classes.values()]
     by_face = select.unmatched_ink(first)
     shared = (~np.isnan(by_face)).sum(axis=0)
@@ -73,7 +73,7 @@ def test_look_alikes_are_one_class() -> None:
     }
     assert {"A", "\u0391", "\u0410"} <= members["A"]  # Latin, Greek and Cyrillic A
     assert {"S", "s", "\u0405"} <= members["S"]  # and across case
-    # Too alike for two classes, yet not the same: left out altogether.
+    # Too similar for two classes, yet not the same: left out.
     assert not any("o" in characters for characters in members.values())
     # O with a dot or bar inside is not the same as O.
     assert "\u0298" not in members["O"]
@@ -96,7 +96,7 @@ def test_seed_changes_the_pixels_and_nothing_else(glyphs: Dataset) -> None:
 
 
 def test_other_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawn at the size asked for, not enlarged; a few classes are enough to see it."""
+    """Glyphs are drawn at the requested size."""
     few = {split: dict(list(classes.items())[:2]) for split, classes in glyph_classes().items()}
     monkeypatch.setattr("firststep.data.glyphs.glyph_classes", lambda: few)
     dataset = open_dataset("glyphs", image_size=64, seed=5, cache=tmp_path)
@@ -115,14 +115,14 @@ def nearest_neighbour(episodes: Episodes, count: int) -> float:
 
 
 def test_pixels_alone_do_not_solve_it(glyphs: Dataset) -> None:
-    """Hard enough: the nearest neighbour in pixel space is far from perfect, and far from guessing."""
+    """The nearest neighbour in pixel space is far from perfect and far from guessing."""
     test = glyphs.split("test")
     assert 0.5 < nearest_neighbour(Episodes(test, shots=1), 100) < 0.7
     assert 0.7 < nearest_neighbour(Episodes(test, shots=5), 100) < 0.9
 
 
 def test_raster_of_a_square_with_a_hole() -> None:
-    """Contours that run opposite ways leave a hole; the area is exact."""
+    """Contours in opposite directions leave a hole, and the area is exact."""
     unit = 256
     outer = np.array([[1, 1], [9, 1], [9, 9], [1, 9]]) * unit
     inner = np.array([[3, 3], [3, 7], [7, 7], [7, 3]]) * unit
@@ -133,7 +133,7 @@ def test_raster_of_a_square_with_a_hole() -> None:
     expected[3:7, 3:7] = False
     np.testing.assert_array_equal(ink, expected)
     same_way = fill(np.concatenate([outer, inner[::-1]]), following, 12)
-    assert same_way.sum() == 64  # overlapping contours that run the same way are solid
+    assert same_way.sum() == 64  # overlapping contours in the same direction are solid
 
 
 def test_thicken_and_shrink() -> None:
@@ -149,7 +149,7 @@ def test_thicken_and_shrink() -> None:
 
 
 def test_upright_letter_matches_its_shape() -> None:
-    """An L has its stem on the left and its bar at the bottom: y points down in images."""
+    """An L has its stem on the left and its bar at the bottom, because y points down in images."""
     letter = upright("L", FACES[0], 32, 26) > 127
     rows, columns = np.nonzero(letter)
     assert letter[:, columns.min()].sum() > 20
@@ -158,7 +158,7 @@ def test_upright_letter_matches_its_shape() -> None:
 
 
 def test_draws_are_known_numbers() -> None:
-    """Frozen: these draws decide which tasks a model is tested on."""
+    """These draws decide on which tasks a model is tested, so they must never change."""
     draws = Draws("known", 1)
     values = draws.distinct(5, 100), draws.below(1000), draws.uniform(2).tolist()
     assert hashlib.sha256(repr(values).encode()).hexdigest()[:12] == "a59f287ad9e8"

@@ -1,4 +1,4 @@
-"""Every layout of every dataset, on a small copy in the true format: the right image in the right place."""
+"""Every layout of every dataset, on a small copy in the true format: each image is in its place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dataset_copies as copies
 from firststep.data import DATASETS, Dataset, open_dataset
@@ -30,7 +31,7 @@ def test_layout_is_found_and_read(copy: copies.Copy, tmp_path: Path) -> None:
     dataset = open_dataset(copy.dataset, root, partial=True)
     assert copy.says in dataset.record.layout
     check(dataset, expected, copy.tolerance)
-    # Again, from the cache, with the parent folder given: the same data.
+    # The parent folder gives the same data, from the cache.
     again = open_dataset(copy.dataset, tmp_path, partial=True)
     assert again.fingerprint == dataset.fingerprint
 
@@ -39,7 +40,7 @@ def test_every_dataset_and_layout_has_a_copy() -> None:
     for name in DATASETS:
         if name != "glyphs":
             written = sum(copy.dataset == name for copy in copies.COPIES)
-            # folder's second layout, without splits, has a test of its own below
+            # The second layout of folder, without splits, has its own test below.
             assert written >= len(DATASETS[name].layouts) - (name == "folder")
 
 
@@ -88,8 +89,6 @@ def test_grey_folder(tmp_path: Path) -> None:
 def test_rotations_are_extra_classes_turned_left(tmp_path: Path) -> None:
     copies.omniglot(tmp_path)
     image = next((tmp_path / "images_background").rglob("*.png"))
-    from PIL import Image
-
     corner = np.full((105, 105), True)
     corner[:52, :52] = False  # ink in the top left
     Image.fromarray(corner).save(image)
@@ -103,11 +102,11 @@ def test_rotations_are_extra_classes_turned_left(tmp_path: Path) -> None:
         np.testing.assert_array_equal(turned.images[turned.starts()[class_]], np.rot90(upright, turns))
 
 
-def test_odd_files_are_named_and_left_alone(tmp_path: Path) -> None:
+def test_other_files_are_named_and_ignored(tmp_path: Path) -> None:
     copies.folder_with_splits(tmp_path)
     (tmp_path / "train" / "cat" / "notes.txt").write_text("meow")
     dataset = open_dataset("folder", tmp_path)
-    assert dataset.record.odd == [str(tmp_path / "train" / "cat" / "notes.txt")]
+    assert dataset.record.ignored == [str(tmp_path / "train" / "cat" / "notes.txt")]
     assert dataset.split("train").counts == [3, 3, 3]
 
 
@@ -115,11 +114,9 @@ def test_odd_files_are_named_and_left_alone(tmp_path: Path) -> None:
     ("name", "options", "says"),
     [
         ("glyphs", {"path": "somewhere"}, "leave the path out"),
-        ("cub", {}, "needs the path"),
-        ("omniglot", {"path": ".", "seed": 3}, "seed is for glyphs and folder only, not for omniglot"),
+        ("omniglot", {"path": ".", "seed": 3}, "seed is for folder and glyphs only, not for omniglot"),
         ("fc100", {"path": ".", "rotations": True}, "omniglot only"),
         ("cub", {"path": ".", "channels": 1}, "folder only"),
-        ("glyphs", {"image_size": 2}, "image size 2"),
         ("miniimagenet", {"path": "."}, "did you mean mini-imagenet"),
     ],
 )

@@ -22,27 +22,30 @@ COUNTS = {
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_and_disjointness(name: str) -> None:
-    facts = official(name)
-    assert tuple(len(facts.classes[split]) for split in ("train", "val", "test")) == COUNTS[name]
-    everything = [c for classes in facts.classes.values() for c in classes]
+    published = official(name)
+    assert tuple(len(published.classes[split]) for split in ("train", "val", "test")) == COUNTS[name]
+    everything = [c for classes in published.classes.values() for c in classes]
     assert len(set(everything)) == len(everything) == sum(COUNTS[name])
 
 
 @pytest.mark.parametrize(("name", "counts"), [("fc100", (12, 4, 4)), ("tiered-imagenet", (20, 6, 8))])
 def test_superclasses_are_in_one_split_only(name: str, counts: tuple[int, ...]) -> None:
-    facts = official(name)
-    above = [{facts.superclass[c] for c in facts.classes[split]} for split in ("train", "val", "test")]
+    published = official(name)
+    above = [
+        {published.superclass[c] for c in published.classes[split]} for split in ("train", "val", "test")
+    ]
     assert tuple(map(len, above)) == counts
     assert len(set.union(*above)) == sum(counts)
 
 
 def test_cub_takes_every_second_class_for_training() -> None:
-    facts = official("cub")
-    assert facts.classes["train"][:3] == ["001", "003", "005"]
-    assert facts.classes["val"][:3] == ["002", "006", "010"]
-    assert facts.classes["test"][:3] == ["004", "008", "012"]
+    published = official("cub")
+    assert published.classes["train"][:3] == ["001", "003", "005"]
+    assert published.classes["val"][:3] == ["002", "006", "010"]
+    assert published.classes["test"][:3] == ["004", "008", "012"]
 
 
+@pytest.mark.slow
 def test_real_omniglot_is_complete(real_omniglot: Path, tmp_path: Path) -> None:
     dataset = open_dataset("omniglot", real_omniglot, cache=tmp_path)
     splits = {name: dataset.split(name) for name in dataset.splits}
@@ -69,7 +72,7 @@ def test_everything_missing_or_extra_is_named(tmp_path: Path) -> None:
     assert f"test: 14 classes missing: {missing[0]}" in lines
     assert "val: 1 class not in the official split: n12345678" in lines
     assert "not of 600 images: n01532829 has 3" in lines
-    # Nothing was cached by the refusal, and accepting it is remembered as what it is.
+    # The refusal cached nothing, and the cache of the accepted data remembers the differences.
     accepted = open_dataset("mini-imagenet", tmp_path, partial=True)
     assert accepted.record.differences == caught.value.lines
     with pytest.raises(DatasetMismatchError):

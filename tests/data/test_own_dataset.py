@@ -1,4 +1,4 @@
-"""A dataset that a user adds from a file of their own, outside the package."""
+"""Datasets that a user adds from outside the package."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _only_for_this_test() -> Iterator[None]:
 
 
 def photographs(root: Path) -> Path:
-    """What the example in the docs reads: <split>/<species>-<number>.jpg."""
+    """Write what the example in the docs reads: <split>/<species>-<number>.jpg."""
     for split, names in SPECIES.items():
         (root / split).mkdir(parents=True)
         for name in names:
@@ -64,7 +64,7 @@ def test_the_example_in_the_docs(tmp_path: Path) -> None:
     assert episodes[0].support_x.shape == (3, 3, 84, 84)
     rows = episodes.rows(0)
     for label, number in enumerate(rows.classes):
-        i = int(rows.support[label, 0]) - 4 * number  # four images a class
+        i = int(rows.support[label, 0]) - 4 * number  # four images per class
         colour = copies.colour(SPECIES["train"][number], i)
         shown = dataset.split("train").images[rows.support[label, 0]]
         assert np.abs(shown.astype(int) - colour).max() <= 6
@@ -75,7 +75,7 @@ def test_the_example_in_the_docs(tmp_path: Path) -> None:
 
 
 def array_dataset(**changes: object) -> DatasetInfo:
-    """20 classes in one array file, without a split."""
+    """Return a dataset of 20 classes in one array file, without a split."""
 
     def parts(root: Path) -> list[Path]:
         return [path for path in [root / "all.npy"] if path.exists()]

@@ -1,4 +1,4 @@
-"""Pipes, sockets, devices, links and names that are no text: never a hang, always a name."""
+"""Pipes, sockets, devices, links and undecodable names never cause a hang, and messages name them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_among_the_images_of_a_class(kind: str, tmp_path: Path) -> None:
     dataset = open_dataset("folder", tmp_path, skip_broken=True)
     assert dataset.split("train").counts == [3, 3, 3]
     assert [Path(name).name for name in dataset.record.broken] == ["odd.png"]
-    assert {Path(name).name for name in dataset.record.odd} == {"odd.txt", "loose"}
+    assert {Path(name).name for name in dataset.record.ignored} == {"odd.txt", "loose"}
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "folder"])
@@ -98,7 +98,7 @@ def test_folder_that_may_not_be_read_is_not_left_out_in_silence(
     (tmp_path / "train" / "ant" / "more").mkdir()
     really = os.scandir
 
-    def scandir(path: object) -> object:  # the superuser may read everything
+    def scandir(path: object) -> object:  # stands in for permission bits, which do not bind the superuser
         if str(path).endswith("more"):
             raise PermissionError(13, "Permission denied", str(path))
         return really(path)  # type: ignore[call-overload]
@@ -136,6 +136,6 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     assert b"is not an image" in refused.stderr
     shown = subprocess.run([*run, "--skip-broken"], capture_output=True, timeout=240)
     assert shown.returncode == 0, shown.stderr
-    assert b"\xff.txt" in shown.stdout  # as it is
+    assert b"\xff.txt" in shown.stdout
     again = open_dataset("folder", tmp_path, skip_broken=True)
     assert again.split("train").classes == ["ant", odd]

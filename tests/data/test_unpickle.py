@@ -1,9 +1,8 @@
-"""Untrusted pickles give data or an error, run nothing, and leave big things on disk."""
+"""Untrusted pickles give data or an error, run nothing, and leave long strings on disk."""
 
 from __future__ import annotations
 
 import collections
-import contextlib
 import os
 import pickle
 import pickletools
@@ -18,13 +17,31 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from firststep.data import open_dataset
-from firststep.data.unpickle import ArrayInFile, as_array, as_bytes, load_pickle
+from firststep.data.pickled_values import PickledArray, as_array, as_bytes
+from firststep.data.unpickle import load_pickle
 from firststep.errors import FirststepError
 from pickles import newest_pickle, python2_pickle, python3_pickle
 
+PLAIN = (
+    type(None),
+    bool,
+    int,
+    float,
+    str,
+    bytes,
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    np.generic,
+    PickledArray,
+)
+"""All types that a pickle may hold."""
+
 
 class Creates:
-    """A real attack: unpickled by Python it would create a file."""
+    """A real attack: Python's unpickler would create a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,25 +50,20 @@ class Creates:
         return os.system, (f"touch '{self.path}'",)
 
 
-class MakesFolder(Creates):
-    def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.path),)
-
-
 class Evaluates(Creates):
     def __reduce__(self) -> Any:
         return eval, (f"__import__('os').mkdir({str(self.path)!r})",)
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("attack", [Creates, MakesFolder, Evaluates])
+@pytest.mark.parametrize("attack", [Creates, Evaluates])
 def test_malicious_pickle_is_refused_and_runs_nothing(
     attack: type[Creates], protocol: int, tmp_path: Path
 ) -> None:
     proof = tmp_path / "proof"
     harmful = pickle.dumps({"data": [attack(proof)]}, protocol=protocol)
     pickle.loads(harmful)
-    assert proof.exists()  # it is a real one
+    assert proof.exists()  # the attack works
     proof.rmdir() if proof.is_dir() else proof.unlink()
     (tmp_path / "harmful.pkl").write_bytes(harmful)
     with pytest.raises(FirststepError, match=r"harmful\.pkl.*refused"):
@@ -75,7 +87,7 @@ def test_object_arrays_are_refused(tmp_path: Path) -> None:
 
 
 def same(a: Any, b: Any) -> bool:
-    if isinstance(a, ArrayInFile | np.ndarray):
+    if isinstance(a, PickledArray | np.ndarray):
         a = as_array(a, "")
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if isinstance(b, bytes | bytearray):
@@ -122,6 +134,7 @@ def test_other_containers_and_fortran_order(protocol: int, tmp_path: Path) -> No
         "default": collections.defaultdict(list, a=[1]),
         "scalar": np.int64(7),
         "long": 1 << 70,
+        "bytearray": bytearray(b"\xff\0x"),
         "fortran": fortran,
         "twice": [fortran, fortran],
     }
@@ -129,12 +142,12 @@ def test_other_containers_and_fortran_order(protocol: int, tmp_path: Path) -> No
     loaded = load_pickle(path)
     np.testing.assert_array_equal(as_array(loaded["fortran"], path), fortran)
     np.testing.assert_array_equal(as_array(loaded["twice"][1], path), fortran)
-    for key in ("set", "frozen", "ordered", "default", "scalar", "long"):
+    for key in ("set", "frozen", "ordered", "default", "scalar", "long", "bytearray"):
         assert loaded[key] == value[key]
 
 
 def test_python_2_strings_are_written_as_python_2_did(tmp_path: Path) -> None:
-    """The helper that stands for the authors' Python 2 really writes its opcodes."""
+    """The helper that stands in for Python 2 writes the opcodes of Python 2."""
     python2_pickle(tmp_path / "a.pkl", [b"short", b"long" * 100])
     opcodes = {opcode.name for opcode, _, _ in pickletools.genops((tmp_path / "a.pkl").read_bytes())}
     assert {"SHORT_BINSTRING", "BINSTRING"} <= opcodes
@@ -142,13 +155,13 @@ def test_python_2_strings_are_written_as_python_2_did(tmp_path: Path) -> None:
 
 
 def test_long_things_stay_in_the_file(tmp_path: Path) -> None:
-    """64 MB of array and 32 MB of images in a list cost next to no memory."""
+    """A 64 MB array and a list of 6 MB need next to no memory."""
     path = tmp_path / "big.pkl"
     newest_pickle(
         path,
         {
             "array": np.zeros((64, 1 << 20), np.uint8),
-            "list": [bytes(1 << 15)] * 1 + [bytes([i]) * (1 << 15) for i in range(1, 200)],
+            "list": [bytes([i]) * (1 << 15) for i in range(200)],
         },
     )
     tracemalloc.start()
@@ -175,5 +188,12 @@ def test_truncated_pickle(cut: float, tmp_path_factory: pytest.TempPathFactory) 
 def test_junk_is_an_error_or_harmless_data(junk: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "junk.pkl"
     path.write_bytes(b"\x80\x02" + junk)
-    with contextlib.suppress(FirststepError):  # any other exception would be a crash
-        load_pickle(path)
+    try:
+        found = load_pickle(path)
+    except FirststepError as error:
+        message = str(error)
+    else:
+        assert isinstance(found, PLAIN)
+        return
+    assert "junk.pkl" in message
+    assert "\n" not in message

@@ -56,6 +56,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
+@pytest.mark.slow
 def test_four_processes_end_with_the_same_bits(alone: Path, tmp_path: Path) -> None:
     """Two do as well: the tests below end with these bits after a kill and after a signal."""
     program = str(PROGRAM), str(tmp_path / "not-finite"), json.dumps(commands(tmp_path))
@@ -68,6 +69,7 @@ def test_four_processes_end_with_the_same_bits(alone: Path, tmp_path: Path) -> N
         assert (alone / file).read_bytes() == (tmp_path / file).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the ranks in /proc")
 def test_a_killed_rank_is_restarted_from_the_last_checkpoint(alone: Path, tmp_path: Path) -> None:
     """SIGKILL to rank 1 in the middle; torchrun starts all ranks again with the same command."""
@@ -85,6 +87,7 @@ def test_a_killed_rank_is_restarted_from_the_last_checkpoint(alone: Path, tmp_pa
     same_run(alone / "conditioned", out)
 
 
+@pytest.mark.slow
 def test_a_signal_stops_all_ranks_at_one_update_and_one_process_goes_on(alone: Path, tmp_path: Path) -> None:
     flags = [*TWENTY, *LEARNERS["conditioned"]]
     out = tmp_path / "conditioned"
@@ -100,6 +103,7 @@ def test_a_signal_stops_all_ranks_at_one_update_and_one_process_goes_on(alone: P
     same_run(alone / "conditioned", out)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_trained_ends_all_ranks_with_one_line(tmp_path: Path) -> None:
     flags = [*TINY_FLAGS, "--meta-batch", "1"]
     process = torchrun(2, "-m", "firststep", "train", *flags, "--out", str(tmp_path / "run"))

@@ -1,4 +1,4 @@
-"""Numbers in the text are those of results/: whoever changes one has to change the other."""
+"""Numbers in the text are those of results/."""
 
 from __future__ import annotations
 

@@ -6,12 +6,13 @@ import re
 
 import pytest
 
-from docsite import pipeline, rooms
+from docsite import packages, pipeline
 from docsite.blocks import filled, generated_names, pages
 from docsite.definitions import definition
 from docsite.paths import DOCS, ROOT
 from docsite.tables import GENERATORS
 from docsite.write import written
+from firststep.metagradient.compiler.passes import CLEAN_UP, PREPARE, REWRITE
 from helpers.pages import snippets
 
 MATHEMATICS = (DOCS / "how-it-works.md").read_text()
@@ -37,20 +38,25 @@ def test_a_block_is_replaced_and_nothing_else() -> None:
 
 
 def test_the_rooms_are_those_of_the_contract_and_arrows_go_down() -> None:
-    order = {room: place for place, layer in enumerate(rooms.layers()) for room in layer}
-    imports, shown = rooms.imports(), rooms.shown()
+    order = {package: place for place, layer in enumerate(packages.layers()) for package in layer}
+    imports, shown = packages.imports(), packages.shown()
     assert set(imports) == set(order)
     assert "rules" in imports["methods"]
-    assert all(order[target] > order[room] for room, targets in imports.items() for target in targets)
-    assert all(shown[room] <= imports[room] for room in order)
-    svg = rooms.diagram()
-    assert all(f">{room}</text>" in svg for room in order)
+    assert all(order[target] > order[package] for package, targets in imports.items() for target in targets)
+    assert all(shown[package] <= imports[package] for package in order)
+    svg = packages.diagram()
+    assert all(f">{package}</text>" in svg for package in order)
     assert svg.count("marker-end") == sum(map(len, shown.values()))
 
 
-def test_the_compilers_files_exist() -> None:
-    for _, file, _ in pipeline.STAGES:
-        assert (ROOT / "src" / "firststep" / file).is_file(), file
+def test_the_compilers_diagram_and_table_have_every_pass_in_order() -> None:
+    passes = [one for stage in pipeline.STAGES for one in stage.passes]
+    assert passes == [*CLEAN_UP, *REWRITE, *PREPARE]
+    for text in (pipeline.diagram(), pipeline.table()):
+        places = [text.index(one.__name__) for one in passes]
+        assert places == sorted(places)
+    for stage in pipeline.STAGES:
+        assert (ROOT / "src" / "firststep" / stage.file).is_file(), stage.file
 
 
 def test_every_equation_is_beside_a_function_that_exists_and_checked_by_code() -> None:

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 import torch
 
+from docsite import build as building
+from docsite.build import BuildFailed, build
 from docsite.definitions import definition, exported
 from docsite.examples import FLAGS, examples, start
-from docsite.public_names import BETWEEN_ROOMS, GROUPS
+from docsite.public_names import BETWEEN_PACKAGES, GROUPS
 from docsite.reference import FOLDER, page, page_name, start_of
+from docsite.references import unresolved
 
 NAMES = [(module, name) for module, groups in GROUPS.items() for names in groups.values() for name in names]
 
@@ -22,7 +25,7 @@ NAMES = [(module, name) for module, groups in GROUPS.items() for names in groups
 def test_every_public_name_is_in_the_reference(module: str) -> None:
     documented = {name for group, name in NAMES if group == module}
     above = set(exported("firststep")) if module != "firststep" else set()
-    expected = set(exported(module)) - above - BETWEEN_ROOMS.get(module, set())
+    expected = set(exported(module)) - above - BETWEEN_PACKAGES.get(module, set())
     assert documented == expected
 
 
@@ -75,3 +78,34 @@ def test_a_wrong_example_would_be_noticed() -> None:
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
     test = parser.get_doctest("Examples:\n    >>> 1 + 1\n    3\n", {}, "wrong", None, 0)
     assert runner.run(test, out=lambda text: None).failed == 1
+
+
+def test_every_cross_reference_in_a_docstring_names_something() -> None:
+    assert unresolved() == []
+
+
+SOURCES = {
+    "__init__.py": "",
+    "first.py": """
+class A:
+    \"\"\":meth:`b`, :meth:`A.b`, :mod:`second`, :func:`somewhere.second.f`, :class:`json.JSONDecoder`\"\"\"
+    def b(self): pass
+""",
+    "second.py": """
+def f():
+    \"\"\"Unlike :func:`g`, :class:`A` and :func:`somewhere.h`.\"\"\"
+""",
+}
+
+
+def test_a_dead_cross_reference_fails_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "somewhere"
+    package.mkdir()
+    for name, source in SOURCES.items():
+        (package / name).write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    dead = unresolved(package)
+    assert dead == [f"somewhere/second.py:3: {name} does not exist" for name in ("g", "A", "somewhere.h")]
+    monkeypatch.setattr(building, "unresolved", lambda: dead)
+    with pytest.raises(BuildFailed, match=r"somewhere\.h does not exist"):
+        build(tmp_path / "source", tmp_path / "site")

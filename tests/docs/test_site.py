@@ -12,9 +12,11 @@ import yaml
 
 from docsite import build as building
 from docsite.build import BuildFailed, Built, build
-from docsite.markdown import mathml
+from docsite.markdown import mathml, themed
 from docsite.outside import outside_requests
 from docsite.paths import CONFIG, ROOT
+
+README = (ROOT / "README.md").read_text()
 
 
 class _Loader(yaml.SafeLoader):
@@ -30,6 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Built]:
     return folder / "site", build(folder / "source", folder / "site")
 
 
+@pytest.mark.slow
 def test_it_builds_strictly_with_every_page(site: tuple[Path, Built]) -> None:
     folder, built = site
     pages = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md"), ROOT / "README.md"]
@@ -40,6 +43,7 @@ def test_it_builds_strictly_with_every_page(site: tuple[Path, Built]) -> None:
     assert built.size < 20 * 2**20
 
 
+@pytest.mark.slow
 def test_it_has_search_and_both_schemes(site: tuple[Path, Built]) -> None:
     folder, _ = site
     found = json.loads((folder / "search" / "search_index.json").read_text())["docs"]
@@ -47,6 +51,34 @@ def test_it_has_search_and_both_schemes(site: tuple[Path, Built]) -> None:
     home = (folder / "index.html").read_text()
     assert 'data-md-color-scheme="default"' in home
     assert 'data-md-color-scheme="slate"' in home
+    assert "glyphs-shipped-dark.svg#only-dark" in home
+
+
+def test_home_figure_has_a_file_for_each_scheme_and_width() -> None:
+    (figure,) = re.findall(r"<picture>(?:(?!</picture>).)*glyphs-shipped.*?</picture>", README, re.DOTALL)
+    files = re.findall(r'(?:src|srcset)="([^"]+)"', figure)
+    assert {Path(file).stem.removeprefix("glyphs-shipped-") for file in files} == {
+        "light", "dark", "phone-light", "phone-dark"
+    }  # fmt: skip
+    for file in files:
+        assert "fill: #ffffff" not in (ROOT / file).read_text()  # no box around it
+
+
+def test_pictures_follow_the_switch_of_the_site() -> None:
+    picture = """<picture>
+      <source media="(max-width: 9px) and (prefers-color-scheme: dark)" srcset="a-phone-dark.svg">
+      <source media="(max-width: 9px)" srcset="a-phone.svg">
+      <source media="(prefers-color-scheme: dark)" srcset="a-dark.svg">
+      <img src="a.svg" alt="words">
+    </picture>"""
+    assert themed(picture) == (
+        '<picture><source media="(max-width: 9px)" srcset="a-phone.svg">'
+        '<img src="a.svg#only-light" alt="words"></picture>'
+        '<picture><source media="(max-width: 9px)" srcset="a-phone-dark.svg">'
+        '<img src="a-dark.svg#only-dark" alt="words"></picture>'
+    )
+    plain = '<picture><img src="a.svg" alt="words"></picture>'
+    assert themed(plain) == plain
 
 
 def titles(nav: object) -> Iterator[str]:
@@ -66,6 +98,7 @@ def test_every_page_of_docs_has_a_place_in_the_navigation() -> None:
     assert pages <= nav
 
 
+@pytest.mark.slow
 def test_a_broken_link_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def one_page(target: Path) -> None:
         target.mkdir()

@@ -1,8 +1,12 @@
-"""What the README and the docs tell people to run: Python code is run, command lines are parsed."""
+"""What the README and the docs tell people to run: Python code is run, command lines are parsed.
+
+Command lines of tutorials are run too, in the order of the page, with the code between them.
+"""
 
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +17,16 @@ import torch
 
 from firststep.cli import arguments, main
 from firststep.utils.user_modules import VARIABLE
-from helpers.pages import PAGES, ROOT, Snippet, command_lines, snippets
+from helpers.pages import PAGES, ROOT, Snippet, command_lines, parts, run_page, snippets
+from warm_cli import WarmCommands
 
 # What the examples of the reference start from is run with them (test_reference).
-WITH_CODE = [page for page in PAGES if list(snippets(page)) and page.parent.name != "reference"]
+TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials"]
+CLUSTER, PHOTOGRAPHS = "5-from-one-machine-to-a-cluster.md", "6-your-photographs.md"
+"""Ray and torchrun, two exports to ONNX: each takes longer than other pages."""
+WITH_CODE = [
+    page for page in PAGES if list(snippets(page)) and page.parent.name not in ("reference", "tutorials")
+]
 WITH_COMMANDS = [page for page in PAGES if list(command_lines(page))]
 
 
@@ -36,10 +46,45 @@ def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pyt
                 snippet.run(namespace)
 
 
+@pytest.mark.usefixtures("clean_registries")
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page.name in (CLUSTER, PHOTOGRAPHS) else [])
+        for page in TUTORIALS
+    ],
+    ids=name_of,
+)
+def test_a_tutorial_runs_from_top_to_bottom(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: WarmCommands
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        run_page(page, warm)
+
+
+def test_a_command_that_fails_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: WarmCommands
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("Text.\n\n<!-- snippet: with `there` for `RUN` -->\n\n    firststep evaluate RUN\n")
+    with pytest.raises(AssertionError, match=r"page\.md:5: .*\n.*there is not a folder"):
+        run_page(page, warm)
+    page.write_text("Say `firststep data list`.\n\n    host$ firststep --version\n")
+    run_page(page, warm)
+
+
 def test_few_blocks_are_skipped() -> None:
-    blocks = [snippet for page in PAGES for snippet in snippets(page)]
-    skipped = [f"{snippet}: {snippet.skipped}" for snippet in blocks if snippet.skipped]
-    assert len(skipped) <= min(3, len(blocks) // 3), skipped
+    blocks = [part for page in PAGES for part in parts(page)]
+    skipped = [f"{part.page.name}:{part.line}: {part.skipped}" for part in blocks if part.skipped]
+    assert len(skipped) <= 3, skipped
+
+
+def test_pages_install_from_a_clone_until_there_is_a_release() -> None:
+    failing = re.compile(r"pip install '?firststep")
+    assert [name_of(page) for page in PAGES if failing.search(page.read_text())] == []
 
 
 @pytest.fixture

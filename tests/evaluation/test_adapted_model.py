@@ -1,4 +1,4 @@
-"""Adapted classifiers: frozen statistics, folds, the choice between them, calibration."""
+"""Adapted classifiers: fixed batch statistics, folds, the choice of a classifier, calibration."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from firststep.evaluation import (
     adapt_to_images,
     cross_validate,
     fit_temperature,
-    frozen_network,
-    stratified_folds,
+    logistic,
+    nearest_means,
+    ridge,
 )
+from firststep.evaluation._internal import frozen_network
 from firststep.evaluation.adapted_model import probe_layer
-from firststep.evaluation.probes import logistic, nearest_means, ridge
+from firststep.evaluation.cross_validation import stratified_folds
 
 
 def learner(steps: int = 2) -> MetaLearner:
@@ -36,7 +38,7 @@ def support(counts: tuple[int, ...] = (3, 3, 3), noise: float = 0.5) -> ImageSup
 
 
 def conv4_by_hand(params: dict[str, Tensor], images: Tensor, query: Tensor) -> Tensor:
-    """Logits of one query with the statistics of the images, layer after layer."""
+    """Compute the logits of one query with the statistics of the images, layer by layer."""
     for block in range(4):
         weight, bias, gain, shift = (
             params[f"blocks.{block}.{name}"]
@@ -59,7 +61,7 @@ def conv4_by_hand(params: dict[str, Tensor], images: Tensor, query: Tensor) -> T
     return query.flatten(1) @ params["classifier.weight"].T + params["classifier.bias"]
 
 
-def test_a_query_is_classified_by_the_statistics_of_the_support_set() -> None:
+def test_a_query_is_normalised_by_the_statistics_of_the_support_set() -> None:
     meta, known = learner(), support()
     adapted = adapt_to_images(meta, known, steps=2)
     query = support(noise=2.0).images[:1]
@@ -70,7 +72,7 @@ def test_a_query_is_classified_by_the_statistics_of_the_support_set() -> None:
 
 
 @pytest.mark.parametrize("track", [True, False])
-def test_torch_s_own_batch_norm_is_fixed_too(track: bool) -> None:
+def test_batch_norm_of_torch_is_fixed(track: bool) -> None:
     torch.manual_seed(0)
     norm = nn.BatchNorm2d(4, track_running_stats=track)
     network = nn.Sequential(
@@ -96,18 +98,16 @@ class Mixing(nn.Module):
         return logits
 
 
-def test_a_network_that_mixes_images_in_its_own_way_is_refused() -> None:
+def test_a_network_that_mixes_the_images_of_a_batch_is_refused() -> None:
     meta = MetaLearner(Mixing().double(), maml(0.1), steps=1)
-    with pytest.raises(
-        FirststepError, match="Mixing answers one image otherwise than the same image in a batch"
-    ):
+    with pytest.raises(FirststepError, match="Mixing gives different outputs for an image alone"):
         adapt_to_images(meta, support(), steps=1)
 
 
 @pytest.mark.parametrize(
     ("counts", "folds"), [((3, 3, 3), 3), ((2, 7, 4), 2), ((9, 6, 12), 5), ((1, 8, 8), 0)]
 )
-def test_every_sample_is_held_out_once_and_never_a_whole_class(counts: tuple[int, ...], folds: int) -> None:
+def test_folds_hold_out_every_sample_once_and_no_whole_class(counts: tuple[int, ...], folds: int) -> None:
     labels = support(counts).labels
     masks = stratified_folds(labels)
     assert len(masks) == folds
@@ -117,7 +117,7 @@ def test_every_sample_is_held_out_once_and_never_a_whole_class(counts: tuple[int
             assert set(labels[~mask].tolist()) == set(labels[mask].tolist()) == {0, 1, 2}
 
 
-def test_cross_validation_is_adaptation_to_the_other_folds() -> None:
+def test_cross_validation_equals_adaptation_to_the_other_folds() -> None:
     meta, known = learner(), support((2, 4, 3))
     found = cross_validate(meta, known, steps=1)
     assert found is not None
@@ -137,9 +137,9 @@ def test_cross_validation_is_adaptation_to_the_other_folds() -> None:
     )
 
 
-def test_auto_takes_the_best_and_the_adapted_network_among_equals() -> None:
+def test_auto_chooses_the_best_classifier_and_breaks_ties_for_the_adapted_network() -> None:
     meta = learner()
-    # Steps that lead nowhere leave the network at its random classifier.
+    # Tiny steps leave the network at its random classifier.
     hard = adapt_to_images(meta, support((5, 5, 5)), classifier="auto", rate_multiplier=1e-9)
     assert hard.validation is not None
     accuracies = {name: hard.validation.accuracy(name) for name in hard.validation.log_probabilities}
@@ -165,13 +165,13 @@ def test_the_temperature_has_the_lowest_held_out_loss() -> None:
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(3, (4000,), generator=generator)
     honest = 1.5 * F.one_hot(labels, 3) + torch.randn(4000, 3, generator=generator, dtype=torch.float64)
-    posterior = (1.5 * honest).log_softmax(1)  # of this generative model, exactly
+    posterior = (1.5 * honest).log_softmax(1)  # exact for this generative model
     assert fit_temperature(posterior, labels) == pytest.approx(1, abs=0.1)
     overconfident = (4 * 1.5 * honest).log_softmax(1)
     fitted = fit_temperature(overconfident, labels)
     assert fitted == pytest.approx(4, rel=0.1)
     assert fit_temperature(posterior[:19], labels[:19]) is None
-    certain = (5.0 * F.one_hot(labels[:25], 3)).double().log_softmax(1)  # all right: no absolute certainty
+    certain = (5.0 * F.one_hot(labels[:25], 3)).double().log_softmax(1)  # all correct
     temperature = fit_temperature(certain, labels[:25])
     assert temperature is not None
     assert 0.9 < (certain / temperature).softmax(1).amax() < 0.999

@@ -1,4 +1,4 @@
-"""Each cause of a bad first step is found where it was made, and nowhere else."""
+"""Each cause of a bad first step is reported where it was constructed, and only there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAYS, SHOTS, FEATURES = 4, 3, 40
 
 
 def tasks(repeated: bool = False, features: int = FEATURES) -> list[Task]:
-    """Classes around directions of their own: a linear classifier learns them in one step."""
+    """Return tasks with well separated classes, which a linear classifier learns in one step."""
     generator = torch.Generator().manual_seed(0)
     made = []
     for _ in range(3):
@@ -42,14 +42,14 @@ def words(step: FirstStep) -> list[str]:
     return [cause.partition(":")[0] for cause in step.causes()]
 
 
-def test_a_good_start_has_no_cause() -> None:
+def test_a_good_first_step_has_no_cause() -> None:
     step = measure_first_step(learner(0.05), tasks(), 0.05)
     assert step.accuracy[1] > 0.95
     assert step.support_loss[1] < step.support_loss[0]
     assert words(step) == []
 
 
-def test_a_class_offset_is_named() -> None:
+def test_class_offset_is_reported() -> None:
     step = measure_first_step(learner(0.05, offset=30.0), tasks(), 0.05)
     assert step.accuracy[1] < 0.3
     assert step.centred_accuracy > 0.95
@@ -58,25 +58,25 @@ def test_a_class_offset_is_named() -> None:
     assert f"log {WAYS} is {math.log(WAYS):.2f}" in step.causes()[0]
 
 
-def test_a_step_that_is_too_long_is_named() -> None:
+def test_overshoot_is_reported() -> None:
     step = measure_first_step(learner(3.0), tasks(), 3.0)
     assert words(step) == ["overshoot"]
 
 
-def test_repeated_images_are_a_loss_of_rank() -> None:
+def test_repeated_images_are_reported_as_rank_loss() -> None:
     step = measure_first_step(learner(0.05), tasks(repeated=True), 0.05)
     assert words(step) == ["rank loss"]
     assert step.rank == WAYS
 
 
-def test_too_few_features_are_named() -> None:
+def test_too_few_features_are_reported() -> None:
     step = measure_first_step(learner(0.05, features=1), tasks(features=1), 0.05)
     assert "too few features" in words(step)
     assert step.parameters == 2 * WAYS
 
 
-def test_the_curvature_is_that_of_the_gauss_newton_matrix() -> None:
-    """Against the dense Jacobian of the residuals sqrt(loss / n), whose squares sum to the mean loss."""
+def test_curvature_matches_the_dense_gauss_newton_matrix() -> None:
+    """The residuals sqrt(loss / n) have squares that sum to the mean loss."""
     meta, task = learner(0.3, offset=1.0), tasks()[0]
     assert isinstance(task.support_x, Tensor)
     params = dict(meta.network.named_parameters())
@@ -96,13 +96,13 @@ def test_the_curvature_is_that_of_the_gauss_newton_matrix() -> None:
     largest = torch.linalg.eigvalsh(2 * dense.T @ dense)[-1].item()
     step = measure_first_step(meta, [task], 0.3)
     assert step.curvature == pytest.approx(0.3 * largest, rel=1e-9)
-    # It is positive semidefinite and, here, of the size of the true curvature.
+    # It approximates the largest eigenvalue of the true Hessian.
     true = torch.linalg.eigvalsh(hessian(lambda f: residuals(f).square().sum(), flat))[-1].item()
     assert 0.2 < largest / true < 5
 
 
 @torch.no_grad()
-def test_the_metrics_of_a_class_offset() -> None:
+def test_metrics_of_a_class_offset_match_their_formulas() -> None:
     meta, task = learner(0.05, offset=30.0), tasks()[0]
     state = AdaptationState(meta.functional, meta.functional.params(), task, 0, "cls")
     found = {name: float(METRICS[name].compute(state)) for name in ("support_loss", "largest_share")}

@@ -1,4 +1,4 @@
-"""Known answers: learners whose accuracy is set by construction confirm means and intervals."""
+"""Means and intervals against learners whose accuracy is known by construction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAYS = 4
 
 
 class Reader(nn.Module):
-    """Says the class that is written into the image: its accuracy is what the task's author wants."""
+    """Predicts the class that is encoded in the image, so a task determines its accuracy."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Reader(nn.Module):
 
 
 def task_with_accuracy(right: int, queries: int = 20, seed: int = 0) -> Task:
-    """A task whose first ``right`` queries carry their label and whose other queries carry a wrong one."""
+    """Return a task whose first ``right`` queries encode their label and the others a wrong one."""
     labels = torch.arange(queries) % WAYS
     written = torch.where(torch.arange(queries) < right, labels, (labels + 1) % WAYS)
     support = torch.arange(WAYS)
@@ -59,15 +59,15 @@ def test_mean_and_half_width_of_known_accuracies() -> None:
     assert half_width(accuracy)[0] == pytest.approx(1.96 * statistics.stdev(expected) / math.sqrt(7))
 
 
-def test_interval_covers_the_truth_as_often_as_it_says() -> None:
-    """Right with probability 0.7: of 400 intervals over 60 episodes, about 95 % contain 0.7."""
+def test_95_percent_of_intervals_cover_the_true_accuracy() -> None:
+    """Queries are right with probability 0.7; there are 400 intervals over 60 episodes each."""
     rng = np.random.default_rng(0)
     accuracies = rng.binomial(20, 0.7, size=(60, 400)) / 20
     covered = np.abs(accuracies.mean(0) - 0.7) <= half_width(accuracies)
     assert 0.92 <= covered.mean() <= 0.98
 
 
-def test_steps_are_counted_from_the_start_in_any_order() -> None:
+def test_steps_may_be_given_in_any_order() -> None:
     meta = MetaLearner(nn.Sequential(nn.Flatten(), nn.Linear(WAYS, WAYS)), maml(5.0))
     tasks = [task_with_accuracy(20)]
     all_steps = measure_tasks(meta, tasks, steps=range(8))
@@ -98,7 +98,7 @@ print(peaks[10], peaks[-1])
 )
 
 
-def test_memory_is_flat_over_100_episodes_of_100_steps() -> None:
+def test_memory_does_not_grow_over_100_episodes_of_100_steps() -> None:
     done = subprocess.run([sys.executable, "-c", MEMORY_PROGRAM], capture_output=True, text=True, check=True)
     early, late = map(int, done.stdout.split())
     assert late < 1.02 * early

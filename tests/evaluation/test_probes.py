@@ -1,4 +1,4 @@
-"""The probes against their formulas, written out densely."""
+"""The probes against dense versions of their formulas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROBES = [nearest_means, ridge, logistic]
 def _data(classes: int = 3, samples: int = 12, size: int = 40) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(samples) % classes
-    labels[-1] = 0  # unequal classes
+    labels[-1] = 0  # classes of different sizes
     centres = 2 * torch.randn(classes, size, generator=generator, dtype=torch.float64)
     features = centres[labels] + torch.randn(samples, size, generator=generator, dtype=torch.float64)
     queries = torch.randn(7, size, generator=generator, dtype=torch.float64)
@@ -46,17 +46,16 @@ def test_ridge_solves_its_normal_equations() -> None:
     torch.testing.assert_close(found, (scores / 0.2).softmax(1))
 
 
-def test_logistic_is_where_the_full_gradient_vanishes() -> None:
-    """The minimum over all 40 features, recovered from predictions that are linear in the query."""
+def test_logistic_has_zero_gradient_at_its_solution() -> None:
+    """Recover the weights over all 40 features from logits that are affine in the query."""
     features, labels, _ = _data()
     predict = logistic(features, labels, strength=0.05)
-    # Queries of length one at the axes of an orthonormal basis and the support itself.
+    # Unit queries along the coordinate axes, and the support samples.
     unit = F.normalize(features)
     logits = predict(torch.eye(40, dtype=torch.float64)).log()
     logits = logits - logits.mean(1, keepdim=True)
     at_support = predict(unit)
-    # Stationarity: strength W = Xᵀ (Y - P), with W's columns centred because the gradient's are, and
-    # Σ (Y - P) = 0 for the bias.
+    # Stationarity: strength W = Xᵀ (Y - P), and Σ (Y - P) = 0 for the bias.
     residual = F.one_hot(labels).double() - at_support
     assert residual.sum(0).abs().max() < 1e-6
     weights = unit.T @ residual / 0.05
@@ -65,7 +64,7 @@ def test_logistic_is_where_the_full_gradient_vanishes() -> None:
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_separated_classes_are_told_apart_with_probabilities(probe) -> None:
+def test_separated_classes_are_classified_with_normalised_probabilities(probe) -> None:
     features, labels, _ = _data()
     predicted = probe(features.float(), labels)(features.float())
     torch.testing.assert_close(predicted.sum(1), torch.ones(12, dtype=torch.float64))
@@ -73,7 +72,7 @@ def test_separated_classes_are_told_apart_with_probabilities(probe) -> None:
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_the_length_of_features_does_not_matter_and_one_sample_a_class_is_enough(probe) -> None:
+def test_probes_ignore_the_length_of_features_and_take_one_sample_per_class(probe) -> None:
     features, _, queries = _data()
     labels = torch.arange(3)
     found = probe(features[:3], labels)(queries)
@@ -82,11 +81,11 @@ def test_the_length_of_features_does_not_matter_and_one_sample_a_class_is_enough
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_what_cannot_be_fitted_is_refused(probe) -> None:
+def test_invalid_input_is_refused(probe) -> None:
     features, labels, _ = _data()
     with pytest.raises(FirststepError, match="features \\[n, d\\]"):
         probe(features, labels[:-1])
-    with pytest.raises(FirststepError, match="each with a sample"):
+    with pytest.raises(FirststepError, match="at least one sample each"):
         probe(features, labels + 1)
     with pytest.raises(FirststepError, match="finite"):
         probe(features * float("nan"), labels)

@@ -33,18 +33,18 @@ def reference(model: Perceptron, task: ToyTask, gamma: float) -> tuple[float, di
     """Outer loss and its gradient with dense Jacobians, written out in plain autograd."""
     support, support_y, query, query_y = task
     start = dict(model.named_parameters())
-    params, penalty = dict(start), torch.zeros((), dtype=torch.float64)
+    params, conditioning_loss = dict(start), torch.zeros((), dtype=torch.float64)
     for _ in range(STEPS):
         gram = dense_gram(
             lambda p: naive_residuals(functional_call(model, p, (support,)), support_y),
             params,
             ["classifier.weight", "classifier.bias"],
         )
-        penalty = penalty + log_variance(gram) / STEPS
+        conditioning_loss = conditioning_loss + log_variance(gram) / STEPS
         loss = F.cross_entropy(functional_call(model, params, (support,)), support_y)
         grads = torch.autograd.grad(loss, list(params.values()), create_graph=True)
         params = {name: p - RATE * g for (name, p), g in zip(params.items(), grads, strict=True)}
-    outer = F.cross_entropy(functional_call(model, params, (query,)), query_y) + gamma * penalty
+    outer = F.cross_entropy(functional_call(model, params, (query,)), query_y) + gamma * conditioning_loss
     grads = torch.autograd.grad(outer, list(start.values()))
     return outer.item(), dict(zip(start, grads, strict=True))
 
@@ -127,6 +127,7 @@ def test_meta_learner_loop_learns() -> None:
     assert meta_learner_loop.main(updates=120)["accuracy"] > 0.4  # chance is 0.2
 
 
+@pytest.mark.slow
 def test_data_parallel_is_one_process_with_all_tasks() -> None:
     """DDP on gloo with two processes, started as the docstring says."""
     single = sum(p.abs().sum() for p in data_parallel.meta_train(5, 0, 1).parameters()).item()

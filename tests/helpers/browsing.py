@@ -29,6 +29,8 @@ FLAGS = [
 PATIENCE = 180_000
 """Milliseconds that anything may take before it counts as broken: the cores may be shared."""
 OUTSIDE = re.compile(r"^(?!http://127\.0\.0\.1:|data:|blob:)")
+WIDTHS = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+"""JavaScript: the width of the content, and of the window that it should fit."""
 Point = tuple[float, float]
 
 SQUARE: Sequence[Point] = [(0.2, 0.2), (0.8, 0.2), (0.8, 0.8), (0.2, 0.8), (0.2, 0.2)]

@@ -30,7 +30,7 @@ def fail_on(rank: int, mine: int) -> int:
 
 
 def check_non_finite(out: Path) -> None:
-    """All ranks stop at the same update and name the same episode, whoever had it."""
+    """All ranks stop at the same update and name the same episode, on whichever rank it was."""
     config = TrainConfig(
         filters=4, image_size=16, shots=1, queries=1, steps=1, meta_batch=5, outer_rate=1e30,
         updates=50, validate_every=1, validation_episodes=2, threads=1,

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from firststep.paper import FIGURES
-from firststep.paper.measurements import ACCURACIES, HISTORIES, tidy
+from firststep.paper.measurements import HISTORIES, accuracy_columns, tidy
 
 EMPTY = pd.DataFrame()
 SCALE = "smoke: 4 updates, 4 filters"
@@ -119,7 +119,7 @@ FULL = {
 def draw(name: str, frames: tuple[pd.DataFrame, pd.DataFrame], note: str = "A note.") -> Figure:
     tidied = [
         tidy(frame.to_dict("records"), columns)
-        for frame, columns in zip(frames, (ACCURACIES, HISTORIES), strict=True)
+        for frame, columns in zip(frames, (accuracy_columns(), HISTORIES), strict=True)
     ]
     return FIGURES[name](*tidied, SCALE, note)
 

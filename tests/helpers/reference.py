@@ -82,7 +82,7 @@ def unrolled_meta_gradient(
     psi: Sequence[str],
     gamma: float,
     first_order: bool = False,
-    stage_loss: Callable[[Tensor], Tensor] = log_variance,
+    conditioning_loss: Callable[[Tensor], Tensor] = log_variance,
     step_weights: Sequence[float] | None = None,
     query_weights: Sequence[float] | None = None,
 ) -> tuple[Tensor, Params, Params]:
@@ -104,7 +104,7 @@ def unrolled_meta_gradient(
                 theta,
                 psi,
             )
-            total = total + gamma * weights[k] * stage_loss(gram)
+            total = total + gamma * weights[k] * conditioning_loss(gram)
         loss = mean_loss(theta, support, support_y)
         grads = torch.autograd.grad(loss, [theta[name] for name in moving], create_graph=True)
         if first_order:

@@ -30,7 +30,7 @@ def _import(name: str) -> Any:
 def _declare_operations_of_torchvision() -> None:
     """Its wheel is built for CUDA: with torch for CPU its compiled operations are not there, and registering
     shapes for them fails unless somebody has declared them. timm imports it, and transformers where it is
-    installed."""
+    installed. What users see of that, tests/backbones/test_torchvision.py tests in processes of their own."""
     if _kept:
         return
     with contextlib.suppress(RuntimeError):  # it is the right build

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from firststep.cli.demo import LAST_FILE, is_cut_demo
+from firststep.cli.demo_run import LAST_FILE, MODELS, is_cut_demo
+from firststep.jobs import Capacity
 from firststep.training import recipe, train
 from firststep.training.checkpoint import saved_update
-from firststep.utils import available_cores
 from living import all_gone, workers_of
 
 # The demo with a network and images that train in moments; its processes are the real ones.
@@ -45,7 +45,7 @@ def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path:
         start_new_session=True,
     )
     training: list[Path] = []
-    while len(training) < min(2, available_cores()) and process.poll() is None:
+    while len(training) < len(MODELS) and process.poll() is None:
         time.sleep(0.1)
         training = [path.parent for path in out.glob("*/tensorboard")]  # made when the first update begins
     workers = workers_of(process.pid)
@@ -81,3 +81,14 @@ def test_only_a_demo_of_the_same_settings_that_was_cut_goes_on(tmp_path: Path) -
     (tmp_path / LAST_FILE).parent.mkdir()
     (tmp_path / LAST_FILE).write_text("finished")
     assert not is_cut_demo(tmp_path, config)
+
+
+@pytest.mark.parametrize("share_cores", [False, True])
+def test_three_models_share_two_cores_only_where_asked(
+    share_cores: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firststep.jobs.capacity.available_cores", lambda: 2)
+    capacity = Capacity(3, share_cores=share_cores)
+    config = replace(recipe("demo"), threads=1, device="cpu")
+    started = [capacity.acquire(config) is not None for _ in range(3)]
+    assert started == [True, True, share_cores]

@@ -22,6 +22,7 @@ from scheduler_process import jobs_of
 SCHEDULER = [sys.executable, str(Path(__file__).parents[1] / "helpers" / "scheduler_process.py")]
 
 
+@pytest.mark.slow
 def test_a_failure_is_named_and_survived_and_what_is_done_is_skipped(tmp_path: Path) -> None:
     good = jobs_of(tmp_path, 2, 1)[0]
     diverges = Job(
@@ -57,6 +58,7 @@ def test_names_and_folders_must_differ(tmp_path: Path) -> None:
         LocalExecutor(at_once=0)
 
 
+@pytest.mark.slow
 def test_a_killed_scheduler_run_again_redoes_nothing_and_ends_the_same(tmp_path: Path) -> None:
     jobs = jobs_of(tmp_path, 10, 2)
     command = [*SCHEDULER, str(tmp_path), "10", "2"]
@@ -91,6 +93,7 @@ def test_a_worker_finishes_though_nobody_reads_its_events(tmp_path: Path) -> Non
     assert not (job.folder / "error.txt").exists()
 
 
+@pytest.mark.slow
 def test_two_schedulers_at_once_train_each_run_once(tmp_path: Path) -> None:
     command = [*SCHEDULER, str(tmp_path), "6", "2"]
     schedulers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -104,6 +107,7 @@ def test_two_schedulers_at_once_train_each_run_once(tmp_path: Path) -> None:
         assert sorted(trainers) == [False, True]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_resumed_as_often_as_stated(tmp_path: Path) -> None:
     job = jobs_of(tmp_path, 12, 1)[0]
     killed: list[int] = []

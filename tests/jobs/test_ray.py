@@ -98,6 +98,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 # Ray 2.60 leaves open files and sockets of the processes that it started to the garbage collector.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_all_runs_end_as_they_should_though_a_node_dies(
     cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -29,6 +29,7 @@ print(peak())
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss differs between systems")
 @pytest.mark.parametrize(
     "changes",

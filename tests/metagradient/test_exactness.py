@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from firststep import METHODS, Conditioning, Method, Task, build_method, maml
+from firststep import METHODS, Conditioning, MetaLearner, Method, Task, build_method, maml
 from firststep.functional import FunctionalModule, meta_gradient
-from firststep.metagradient import ENGINES
+from firststep.metagradient import ENGINES, EngineOptions
 from firststep.metagradient.eager import EagerSteps
 from formulas import FORMULAS
 from networks import OwnNetwork, perturbed_rule_params, shallow_conv, shallow_task, small_resnet
@@ -83,7 +83,7 @@ def test_every_method_and_length_and_its_parameters(name: str, steps: int, gamma
             rule_params=rule_params,
             steps=steps,
             conditioning=Conditioning(weight=gamma),
-            engine=engine,
+            options=EngineOptions(engine=engine),
         )
         assert result.loss.item() == pytest.approx(loss.item(), rel=1e-10)
         assert total_error(result.params, expected) < 1e-8
@@ -103,7 +103,7 @@ def test_query_loss_after_every_step(name: str, engine: str) -> None:
         [TASK],
         rule_params=rule_params,
         conditioning=Conditioning(),
-        engine=engine,
+        options=EngineOptions(engine=engine),
         **options,
     )
     assert result.loss.item() == pytest.approx(loss.item(), rel=1e-10)
@@ -111,9 +111,13 @@ def test_query_loss_after_every_step(name: str, engine: str) -> None:
     assert total_error(result.rule_params, expected_rule) < 1e-8
     # Without conditioning first-order descent needs no pull-back, yet earlier query losses still count.
     loss, expected, _ = reference(model, method, rule_params=rule_params, gamma=0.0, **options)
-    result = meta_gradient(model, method.rule, [TASK], rule_params=rule_params, engine=engine, **options)
+    result = meta_gradient(
+        model, method.rule, [TASK], rule_params=rule_params, options=EngineOptions(engine=engine), **options
+    )
     assert total_error(result.params, expected) < 1e-8
-    last = meta_gradient(model, method.rule, [TASK], rule_params=rule_params, engine=engine, steps=3)
+    last = meta_gradient(
+        model, method.rule, [TASK], rule_params=rule_params, options=EngineOptions(engine=engine), steps=3
+    )
     assert result.tasks[0].query_loss.item() == pytest.approx(last.loss.item(), rel=1e-10)
 
 
@@ -146,11 +150,18 @@ def test_rivals_with_other_subsets(name: str, subset: str) -> None:
     assert total_error(result.rule_params, expected_rule) < 1e-8
 
 
-@pytest.mark.parametrize("network", [shallow_conv, small_resnet])
-@pytest.mark.parametrize("subset", SUBSETS)
-@pytest.mark.parametrize("rule", ["maml", "anil", "boil", "fomaml"])
-def test_every_subset(network: object, subset: str, rule: str) -> None:
-    model = FunctionalModule(network())  # type: ignore[operator]
+PLAIN = ["maml", "anil", "boil", "fomaml"]
+COVER = [
+    (network, subset, PLAIN[(place + 2 * number) % 4])
+    for number, network in enumerate((shallow_conv, small_resnet))
+    for place, subset in enumerate(SUBSETS)
+]
+"""Every subset on both networks; two rules for each subset, and every rule on both networks."""
+
+
+@pytest.mark.parametrize(("network", "subset", "rule"), COVER)
+def test_every_subset(network: Callable[[], nn.Module], subset: str, rule: str) -> None:
+    model = FunctionalModule(network())
     method = build_method(rule, RATE)
     _, expected, _ = reference(model, method, steps=3, gamma=1.0, subset=subset)
     result = meta_gradient(model, method.rule, [TASK], steps=3, conditioning=Conditioning(subset=subset))
@@ -161,7 +172,7 @@ def test_step_weights_gamma_and_the_ablation() -> None:
     model = FunctionalModule(shallow_conv())
     weights = (0.7, 0.0, 0.2)
     _, expected = maml_reference(
-        model, steps=3, gamma=2.5, step_weights=weights, stage_loss=log_kappa, subset="cls"
+        model, steps=3, gamma=2.5, step_weights=weights, conditioning_loss=log_kappa, subset="cls"
     )
     conditioning = Conditioning(weight=2.5, step_weights=weights, loss="log-kappa")
     result = meta_gradient(model, maml(RATE), [TASK], steps=3, conditioning=conditioning)
@@ -183,7 +194,7 @@ def test_saving_all_some_or_none_of_the_steps_changes_nothing(name: str) -> None
             rule_params=rule_params,
             steps=3,
             conditioning=Conditioning(),
-            memory=memory,
+            options=EngineOptions(memory=memory),
         )
         for memory in (0, 2 * one_step, 2**40)
     ]
@@ -215,7 +226,7 @@ def test_a_user_s_own_network(engine: str) -> None:
         [TASK],
         steps=3,
         conditioning=Conditioning(subset="cls+ebn"),
-        engine=engine,
+        options=EngineOptions(engine=engine),
     )
     assert total_error(result.params, expected) < 1e-8
 
@@ -244,7 +255,7 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
         maml(RATE),
         [TASK._replace(support_x=images)],
         conditioning=Conditioning(),
-        engine=engine,
+        options=EngineOptions(engine=engine),
     )
     assert all(torch.isfinite(grad).all() for grad in result.params.values())
 
@@ -254,10 +265,6 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
     [
         ({"tasks": []}, "tasks must not be empty"),
         ({"steps": 0}, "steps must be at least 1"),
-        ({"memory": -1}, "memory must be a number of bytes"),
-        ({"streams": 0}, "streams must be at least 1"),
-        ({"engine": "magic"}, "unknown engine 'magic'; there are stepwise, unrolled"),
-        ({"engine": "unrolled", "compile": True}, "compile works with engine='stepwise' only"),
         ({"conditioning": Conditioning(step_weights=(1.0,))}, "one weight for each of the 5 steps, not 1"),
         ({"query_weights": (1.0,)}, "query_weights must be one number for each of the 5 steps"),
         ({"query_weights": (0, 0, 0, 0, float("nan"))}, "query_weights must be one number"),
@@ -268,6 +275,20 @@ def test_bad_arguments_are_named(options: dict[str, object], message: str) -> No
     arguments: dict[str, object] = {"tasks": [TASK], **options}
     with pytest.raises(ValueError, match=message):
         meta_gradient(FunctionalModule(shallow_conv()), maml(), **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"memory": -1}, "memory must be a number of bytes"),
+        ({"engine": "magic"}, "unknown engine 'magic'; there are stepwise, unrolled"),
+        ({"engine": "unrolled", "compile": True}, "compile works with engine='stepwise' only"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
+    for make in (EngineOptions, lambda **options: MetaLearner(shallow_conv(), **options)):
+        with pytest.raises(ValueError, match=message):
+            make(**options)
 
 
 def test_bad_values_are_named() -> None:

@@ -8,7 +8,7 @@ import torch
 from firststep import METHODS, Conditioning, build_method, log_condition_number
 from firststep.conditioning import CONDITIONING_LOSSES
 from firststep.functional import FunctionalModule, MetaGradient, meta_gradient
-from firststep.metagradient import ENGINES
+from firststep.metagradient import ENGINES, EngineOptions
 from networks import perturbed_rule_params, small_conv, small_task
 
 TASKS = [small_task(), tuple(small_task(seed=6))]
@@ -22,7 +22,9 @@ def test_the_loss_and_its_reports_are_those_of_the_gradient(name: str, subset: s
     rule_params = perturbed_rule_params(method, model)
     conditioning = None if subset is None else Conditioning(subset=subset, weight=0.7)
     for engine in ENGINES:
-        compute = MetaGradient(model, method.rule, steps=3, conditioning=conditioning, engine=engine)
+        compute = MetaGradient(
+            model, method.rule, steps=3, conditioning=conditioning, options=EngineOptions(engine=engine)
+        )
         for weights in (None, (0.2, 0.0, 0.5)):
             expected = compute(model.params(), rule_params, TASKS, query_weights=weights)
             with torch.no_grad():

@@ -9,7 +9,7 @@ import torch
 
 from firststep import Conditioning, MetaLearner, Task, build_method, maml
 from firststep.evaluation import measure_tasks
-from firststep.functional import FunctionalModule, MetaGradient, meta_gradient
+from firststep.functional import EngineOptions, FunctionalModule, MetaGradient, meta_gradient
 from firststep.network import Replicas, Sharing, in_order, share_threads
 from formulas import FORMULAS
 from networks import perturbed_rule_params, shallow_conv, shallow_task, small_conv, small_task
@@ -38,7 +38,9 @@ def on_one_thread(compute: MetaGradient, params: dict[str, torch.Tensor], tasks:
 @pytest.mark.usefixtures("two_threads")
 def test_exact_and_bit_for_bit_those_of_one_thread(compile: bool) -> None:
     model, tasks = FunctionalModule(shallow_conv()), [shallow_task(seed=seed) for seed in range(5)]
-    compute = MetaGradient(model, maml(RATE), steps=2, conditioning=Conditioning(), compile=compile)
+    compute = MetaGradient(
+        model, maml(RATE), steps=2, conditioning=Conditioning(), options=EngineOptions(compile=compile)
+    )
     params = model.params()
     together = compute.each(params, {}, tasks)
     alone = on_one_thread(compute, params, tasks)

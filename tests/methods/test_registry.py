@@ -7,13 +7,10 @@ from functools import partial
 import pytest
 import torch
 
-from firststep import METHODS, Method, Rule, build_method
+from firststep import METHODS, FirststepError, Method, Rule, build_method
 from firststep.functional import FunctionalModule, meta_gradient
+from firststep.rules import no_parameters
 from networks import small_conv, small_task
-
-
-def no_parameters(model: object, params: object, generator: object = None) -> dict[str, torch.Tensor]:
-    return {}
 
 
 def signs(grads: dict, params: dict, rule_params: dict, loss: object, *, rate: float) -> dict:
@@ -37,8 +34,11 @@ def test_a_method_of_one_s_own() -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(ValueError, match="unknown method 'mamll'; did you mean maml"):
-        build_method("mamll")
+    """The error is for users, as for any bad input, and still a ValueError of the call and a KeyError."""
+    for kind in (FirststepError, ValueError, KeyError):
+        with pytest.raises(kind, match=r"^unknown method 'mamll'; did you mean maml"):
+            build_method("mamll")
+    assert METHODS.get("mamll") is None
 
 
 class OuterOnly(torch.nn.Module):

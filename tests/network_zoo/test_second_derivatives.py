@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from firststep import Conditioning, FirststepError, MetaLearner, anil, fomaml, maml
 from firststep.functional import FunctionalModule
+from firststep.network.second_derivatives import _Switches
 from plain_maml import embedding_bag as by_hand
 from reference import relative_error
 from zoo import WAYS, Recurrent, in_zoo, sequences, task_of, vectors
@@ -100,20 +103,36 @@ def test_recurrent_layers_run_without_cudnn_which_has_no_second_derivative() -> 
     assert torch.backends.cudnn.enabled
 
 
-def test_nothing_of_it_stays_on() -> None:
-    def settings() -> tuple[bool, ...]:
-        backends = torch.backends
-        return (
-            backends.cuda.flash_sdp_enabled(),
-            backends.cuda.math_sdp_enabled(),
-            backends.mha.get_fastpath_enabled(),
-            backends.cudnn.enabled,
-        )
+def switches() -> tuple[bool, ...]:
+    backends = torch.backends
+    return (
+        backends.cuda.flash_sdp_enabled(),
+        backends.cuda.math_sdp_enabled(),
+        backends.mha.get_fastpath_enabled(),
+        backends.cudnn.enabled,
+    )
 
-    before = settings()
+
+def test_nothing_of_it_stays_on() -> None:
+    before = switches()
     network, task = in_zoo("transformer")
     MetaLearner(network, steps=1)([task])
-    assert settings() == before
+    assert switches() == before
+
+
+def test_nothing_of_it_stays_on_after_threads_that_overlap() -> None:
+    """The second thread begins within the first and ends after it."""
+    shared = _Switches()
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
+        before = switches()
+        with ThreadPoolExecutor(2) as threads:
+            first, second = shared.twice_differentiable(), shared.twice_differentiable()
+            threads.submit(first.__enter__).result()
+            threads.submit(second.__enter__).result()
+            threads.submit(first.__exit__, None, None, None).result()
+            assert switches() != before
+            threads.submit(second.__exit__, None, None, None).result()
+        assert switches() == before
 
 
 class Distances(nn.Module):
@@ -158,7 +177,8 @@ def test_other_errors_stay_what_they_are() -> None:
 def test_attention_alone_would_fail() -> None:
     """What the replacement is for; when torch has this derivative, it can go."""
     queries = torch.randn(1, 1, 3, 4, requires_grad=True)
-    output = F.scaled_dot_product_attention(queries, queries, queries)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        output = F.scaled_dot_product_attention(queries, queries, queries)
     (grad,) = torch.autograd.grad(output.sum(), queries, create_graph=True)
     with pytest.raises(RuntimeError, match="not implemented"):
         torch.autograd.grad(grad.square().sum(), queries)

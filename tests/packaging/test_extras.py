@@ -72,26 +72,26 @@ def test_the_import_loads_no_extra_where_all_are_installed() -> None:
     assert "firststep" in loaded
 
 
-ROOMS = """
+PACKAGES = """
 import importlib
 
-for room in {rooms!r}:
+for package in {packages!r}:
     try:
-        importlib.import_module("firststep." + room)
+        importlib.import_module("firststep." + package)
     except ImportError as error:
-        print(room, "|", error)
+        print(package, "|", error)
     else:
-        print(room, "| fine")
+        print(package, "| fine")
 """
 
 
 def test_a_room_names_the_extra_that_it_needs() -> None:
-    rooms = ["data", "evaluation", "training", "jobs", "paper"]
-    done = run_without(ROOMS.format(rooms=rooms))
+    packages = ["data", "evaluation", "training", "jobs", "paper"]
+    done = run_without(PACKAGES.format(packages=packages))
     assert done.returncode == 0, done.stderr
     said = dict(line.split(" | ", 1) for line in done.stdout.splitlines())
-    assert list(said) == rooms
-    needy = {room: line for room, line in said.items() if line != "fine"}
+    assert list(said) == packages
+    needy = {package: line for package, line in said.items() if line != "fine"}
     assert {"data", "training"} <= set(needy)
     for line in needy.values():
         assert line.startswith("firststep.")

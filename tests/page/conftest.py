@@ -14,6 +14,12 @@ from runs import tiny_run
 from served_page import ServedPage, lesson_of, served
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the run ``plain`` of a head per class and ``shared`` of one row for all."""
@@ -46,7 +52,9 @@ def lesson(episode: Any) -> dict[str, Any]:
     return lesson_of(episode, "plain")
 
 
-@pytest.fixture(scope="session")
+# Per file: while it is open, Playwright keeps an event loop running in this thread, and tests of other files
+# could not start their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as found:
         yield found

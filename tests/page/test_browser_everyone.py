@@ -10,11 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from accessibility import shortcomings
-from browsing import DASH, Tab
+from browsing import DASH, WIDTHS, Tab
 from firststep.page import Address, Models, Page, bound, in_background
 from served_page import ServedPage
-
-WIDTHS = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -75,6 +75,19 @@ def test_adapted_model_and_pictures_are_downloaded(tab: Tab, tmp_path: Path) -> 
     text = " ".join(drawing.itertext())
     assert "Condition number over steps" in text
     assert drawing.findall(".//{http://www.w3.org/2000/svg}polyline")
+    assert "Accuracy over steps" in text
+
+    tab.teach_two()
+    tab.draw(tab.page.get_by_label("Drawing pad for a question"), SQUARE)
+    expect(tab.page.locator("svg.bars text.name title")).to_have_text(["A", "B"] * 2)
+    tab.settled()
+    drawing = ElementTree.fromstring(saved(tab, "Picture, SVG", tmp_path).read_text())
+    text = " ".join(drawing.itertext())
+    assert "Accuracy over steps" not in text  # it was that of the episode before
+    assert "right" not in text  # nobody said what is true
+    for panel in tab.page.locator(".model[data-status=done]").all():
+        answer = [panel.locator(part).text_content() for part in (".big", ".words")]
+        assert ": ".join(map(str, answer)) in text
 
 
 def test_a_file_and_a_link_restore_the_examples(tab: Tab, tmp_path: Path) -> None:

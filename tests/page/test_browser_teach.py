@@ -106,7 +106,15 @@ def test_dropped_folders_become_classes_and_what_is_no_picture_gets_a_line(tab: 
     tab.drop(tab.page.locator(".more"), [tmp_path / "all"])
     expect(tab.card("ring").locator("button.thumb")).to_have_count(2)
     expect(tab.card("bar").locator("button.thumb")).to_have_count(2)
-    assert tab.names() == ["A", "B", "C", "bar", "ring"]
+    assert tab.names() == ["bar", "ring"]  # in place of the empty cards
+    tab.button("Undo the last change").click()
+    assert tab.names() == ["A", "B", "C"]
+    name = tab.card("B").get_by_label("Name of the class")
+    name.fill("mine")
+    name.press("Enter")
+    tab.drop(tab.page.locator(".more"), [tmp_path / "all"])
+    expect(tab.card("ring").locator("button.thumb")).to_have_count(2)
+    assert tab.names() == ["mine", "bar", "ring"]  # a card with a name of its own stays
 
     tab.drop(tab.page.locator(".asking"), [tmp_path / "all" / "ring"])
     expect(tab.page.locator("button.question")).to_have_count(2)

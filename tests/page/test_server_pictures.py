@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from firststep.data import Preprocessing
-from firststep.evaluation import load_pixels
+from firststep.evaluation._internal import load_pixels
 from firststep.page import Limits, Models
 from firststep.page.pictures import distinct, seen
 from served_page import ServedPage, png, served

@@ -1,4 +1,4 @@
-"""Strangers are refused: other names, other pages, whoever lacks the token; no path is ever served."""
+"""Strangers are refused: other names, other pages, clients without the token; no path is ever served."""
 
 from __future__ import annotations
 

@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from firststep.cli import main
 from firststep.paper import EXPERIMENTS, ExperimentSettings, Scale, published
 from firststep.training.sessions import training_time
 from runs import width
+from selection import slow_except
 
 HERE = ("--scale", "smoke", "--executor", "inline")
 # ResNets are slow even here: one of them, the smallest task.
@@ -28,12 +30,15 @@ ONLY = {
     "rivals": ("gap", "modgrad", "gauss-newton"),
 }
 
+QUICK = ("figure2", "table3", "loss-ablation", "figure5", "heads")
+"""A figure of curves, larger steps, the validation split, a figure of parameters, other heads."""
+
 
 def cells(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, comment="#")
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", slow_except(EXPERIMENTS, QUICK))
 def test_every_experiment_from_nothing_to_its_files(
     name: str, smoke_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -48,7 +53,7 @@ def test_every_experiment_from_nothing_to_its_files(
     for fact in ("command", "scale", "data fingerprint", "training seed", "code", "torch", "hardware"):
         assert f"\n- {fact}: " in text
     assert f"firststep paper run {name} --scale smoke --data glyphs" in text
-    assert "updates 2, meta batch 1, filters 4" in text
+    assert "filters 4, updates 2, meta batch 1" in text
     assert " s in all for " in text  # training time
     rows = ExperimentSettings(Scale("smoke"), {"glyphs": None}).rows(chosen)
     run = [row for row in rows if name not in ONLY or any(word in row.label for word in ONLY[name])]
@@ -67,11 +72,13 @@ def test_every_experiment_from_nothing_to_its_files(
     assert set(ours.loc[ours["gain"].notna(), "row"]) == {row.label for row in compared}
     if chosen.figure is not None:
         assert width(folder / "figure.png") > 600
-        svg = (folder / "figure.svg").read_text(encoding="utf-8")
-        assert "firststep paper run" in svg
-        assert "scale: smoke" in svg
+        with Image.open(folder / "figure.png") as figure:
+            about = figure.info["Description"]
+        assert "firststep paper run" in about
+        assert "scale: smoke" in about
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_done_again_and_all_results_come_on_one_page(
     smoke_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,6 +186,7 @@ def test_the_plan_is_measured_and_trains_nothing(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_run_again_goes_on(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     words = ["paper", "run", "table1", *HERE, "--updates", "12", "--validate-every", "2"]
@@ -206,6 +214,7 @@ def test_killed_in_the_middle_and_run_again_goes_on(tmp_path: Path) -> None:
     assert [json.loads(line)["update"] for line in logged] == [2, 4, 6, 8, 10, 12]
 
 
+@pytest.mark.slow
 def test_two_planners_at_once_train_every_run_once(tmp_path: Path) -> None:
     command = [
         sys.executable,
@@ -229,6 +238,7 @@ def test_two_planners_at_once_train_every_run_once(tmp_path: Path) -> None:
     assert [time_of.sessions for time_of in times if time_of is not None] == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_named_and_the_rest_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ def registered(file: Path) -> Iterator[str]:
     EXPERIMENTS.unregister("head-only")
 
 
+@pytest.mark.slow
 def test_a_users_file_runs_its_experiment(file: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, file.name], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ import pytest
 from firststep import FirststepError
 from firststep.methods import METHODS, build_method
 from firststep.paper import (
+    CHANGEABLE,
     EXPERIMENTS,
     SCALES,
     Changes,
@@ -23,6 +24,7 @@ from firststep.paper import (
 )
 from firststep.paper.experiment import WITHIN
 from firststep.paper.plan import run_name
+from firststep.training import TrainConfig
 from runs import TINY
 
 GLYPHS = {"glyphs": None}
@@ -70,12 +72,12 @@ def test_the_paper_scale_is_the_protocol() -> None:
 @pytest.mark.parametrize("name", SCALES)
 def test_a_scale_changes_only_what_it_says(name: str) -> None:
     scale = Scale(name)
-    stated = set(scale.changes.given()) | ({"rate"} if scale.changes.rate_times_features else set())
+    stated = set(scale.changes) | ({"rate"} if "rate_times_features" in scale.changes else set())
     for each in every():
         for row in each.rows:
             before, after = row.config.to_json(), scale.config(row.config).to_json()
             assert {field for field, value in after.items() if before[field] != value} <= stated
-    assert all(str(value) in scale.describe() for value in scale.changes.given().values())
+    assert all(str(value) in scale.describe() for value in scale.changes.values())
 
 
 def test_the_inner_rate_follows_the_number_of_features() -> None:
@@ -105,9 +107,7 @@ def test_folders_of_results_are_readable() -> None:
     assert ExperimentSettings(Scale("paper"), {}).folder(table2) == Path("table2/paper")
     with pytest.raises(FirststepError, match="`name=a/b`"):
         ExperimentSettings(wider, GLYPHS, name="a/b")
-    every_change = Changes(
-        **{field.name: 123456789 for field in dataclasses.fields(Changes) if field.name != "seeds"},  # type: ignore[arg-type]
-    )
+    every_change = Changes(**{name: 123456789 for name in CHANGEABLE if name != "seeds"})
     with pytest.raises(FirststepError, match="give a short one with `name`"):
         ExperimentSettings(Scale("laptop", every_change), GLYPHS)
     assert ExperimentSettings(Scale("laptop", every_change), GLYPHS, name="all").folder(table2)
@@ -209,7 +209,8 @@ def test_augmentation_and_the_weight_of_the_loss_reach_the_runs() -> None:
     assert (unchanged.augment, unchanged.gamma) == (False, 1.0)
     assert scale.flags() == ["--scale", "smoke", "--augment", "--gamma", "0.5"]
     assert scale.words == "smoke-augment-gamma-0.5"
-    assert ", augment, gamma 0.5" in scale.describe()
+    assert ", augment True, " in scale.describe()
+    assert ", gamma 0.5, " in scale.describe()
     assert Scale("smoke", Changes(compile=True)).flags() == ["--scale", "smoke", "--compile", "True"]
 
 
@@ -249,3 +250,24 @@ def test_the_outer_loop_and_initial_weights_reach_the_runs_and_paths_stay_privat
     assert (config.ema, config.clip_norm, config.optimizer) == (0.9, 2.0, "adam")
     assert "--init PATH" in " ".join(scale.flags())
     assert "/home" not in scale.describe() + scale.words + " ".join(scale.flags())
+
+
+def test_every_setting_of_a_training_that_no_row_decides_can_be_changed() -> None:
+    decided = {"data", "data_path", "partial", "ways", "shots", "backbone", "network", "pretrained"}
+    decided |= {"method", "steps", "conditioning", "subset", "seed"}
+    settings = {field.name for field in dataclasses.fields(TrainConfig)}
+    own = {"rate_times_features", "episodes", "longest", "seeds"}
+    assert set(CHANGEABLE) == settings - decided | own
+    config = protocol("cub", "conv4", conditioned=True)
+    changed = Scale("paper", Changes(patience=3, select_step=1)).config(config)
+    assert (changed.patience, changed.select_step) == (3, 1)
+    with pytest.raises(FirststepError, match="did you mean updates"):
+        Changes(update=3)
+    with pytest.raises(FirststepError, match="`patience` must be at least 1"):
+        Scale("paper", Changes(patience=0)).config(config)
+
+
+def test_the_order_of_changes_does_not_change_the_folder() -> None:
+    one, other = Changes(updates=7, filters=32), Changes(filters=32, updates=7)
+    assert one == other
+    assert Scale("laptop", one).words == Scale("laptop", other).words == "laptop-filters-32-updates-7"

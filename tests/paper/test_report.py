@@ -2,75 +2,112 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from firststep import FirststepError
 from firststep.paper import EXPERIMENTS, html_overview, markdown_summary, read_results
-from firststep.paper.budget import read_budget
-from firststep.paper.coverage import read_coverage
+from firststep.paper.budget import Budget, budget_of
+from firststep.paper.comparison_table import PRINTED, build_table
+from firststep.paper.coverage import coverage_of
+from firststep.paper.record import (
+    CodeVersion,
+    Column,
+    DataVersion,
+    Layout,
+    Provenance,
+    ResultRecord,
+    RunTime,
+    ScaleRecord,
+    TableRow,
+    TestEpisodes,
+)
 
-COLUMNS = ["row", "", "step 0", "step 1", "step 50", "κ", "rank"]
-LINES = [
-    ["maml", "ours", "20.00 ± 1.00", "50.00 ± 1.00 (2 of 3)", "–", "100", "25"],
-    ["", "paper", "–", "20.04 ± 0.02", "77.00 ± 0.70", "", ""],
-    ["conditioned", "ours", "20.00 ± 1.00", "53.00 ± 1.00", "78.00 ± 1.00", "30", "25"],
-    ["", "paper", "–", "61.78 ± 0.75", "79.00 ± 0.70", "", ""],
-    ["  over maml", "gain, ours", "+0.00 ± 0.50", "+3.00 ± 2.00", "", "", ""],
-    ["", "gain, paper", "", "+41.74 ± 0.75", "+2.00 ± 0.99", "", ""],
-    ["deeper", "ours", "–", "–", "–", "", ""],
-    ["", "paper", "–", "75.00 ± 0.70", "80.00 ± 0.60", "", ""],
-]
-FACTS = {
-    "command": "firststep paper run table3 --scale laptop",
-    "scale": "laptop (changed from the paper's protocol: updates 300, filters 16, image size 32)",
-    "data fingerprint": "cifar-fs 0123; glyphs 4567",
-    "test": "600 test episodes, seed 2000003, 5 queries a class",
-    "training time": "9000 s in all for 2 of 2 runs: cifar-fs-conv4-maml-none-5way-5shot-1 4000 s; "
-    "glyphs-resnet10-maml-none-5way-5shot-2 5000 s",
-    "settings": "image_size=32, meta_batch=2, outer_rate=0.003, rate by the number of features: 0.05, 0.1",
-}
+RECORD = ResultRecord(
+    experiment="table3",
+    title="Table 3",
+    note="A note.",
+    command=["firststep", "paper", "run", "table3", "--scale", "laptop"],
+    scale=ScaleRecord(name="laptop", overrides=[], changes={"updates": 300, "filters": 16, "image_size": 32}),
+    seeds=[0, 1, 2],
+    table=Layout(
+        rows=[TableRow(label="maml"), TableRow(label="conditioned", over="maml"), TableRow(label="deeper")],
+        columns=[Column(0), Column(1), Column(50)],
+        shows=["condition_number", "rank"],
+    ),
+    exists=True,
+    provenance=Provenance(
+        data=[DataVersion("cifar-fs", "0123"), DataVersion("glyphs", "4567")],
+        tests=[TestEpisodes(episodes=600, split="test", seed=2_000_003, queries=5)],
+        code=[CodeVersion("0.1.0", "0123abc")],
+        torch=["2.13.0"],
+        hardware=["a machine"],
+        runs=[RunTime(name="one", seconds=4000.0), RunTime(name="two", seconds=5000.0)],
+        training_seconds=9000.0,
+        config={"image_size": 32, "meta_batch": 2, "outer_rate": 0.003},
+        varying={"rate": [0.1, 0.05, None]},
+    ),
+)
+NUMBERS = """\
+row,backbone,step,rate_multiplier,accuracy,ci95,condition_number,rank,gain_over,gain,gain_ci95,seeds,gain_seeds,\
+paper_accuracy,paper_ci95,paper_gain,paper_gain_ci95,difference,difference_ci95
+maml,conv4,0,1.0,20.0,1.0,100.0,25.0,,,,3,0,,,,,,
+maml,conv4,1,1.0,50.0,1.0,80.0,25.0,,,,2,0,20.04,0.02,,,29.96,1.0
+maml,,50,1.0,,,,,,,,,,77.0,0.7,,,,
+conditioned,resnet10,0,1.0,20.0,1.0,30.0,25.0,maml,0.0,0.5,3,3,,,,,,
+conditioned,resnet10,1,1.0,53.0,1.0,20.0,25.0,maml,3.0,2.0,3,3,61.78,0.75,41.74,0.75,-8.78,1.25
+conditioned,resnet10,50,1.0,78.0,1.0,20.0,25.0,,,,3,0,79.0,0.7,2.0,0.99,-1.0,1.22
+deeper,,1,1.0,,,,,,,,,,75.0,0.7,,,,
+deeper,,50,1.0,,,,,,,,,,80.0,0.6,,,,
+"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A result as an earlier version wrote it, which did not list its seeds."""
     place = tmp_path / "table3" / "glyphs-mine"
     place.mkdir(parents=True)
-    record = {
-        "format": "firststep-paper-result-1", "experiment": "table3", "title": "Table 3", "note": "A note.",
-        "exists": True, "facts": FACTS, "table": {"columns": COLUMNS, "lines": LINES},
-    }  # fmt: skip
-    (place / "result.json").write_text(json.dumps(record), encoding="utf-8")
+    RECORD.save(place)
+    (place / "numbers.csv").write_text(f"# command: any\n{NUMBERS}", encoding="utf-8")
     return tmp_path
 
 
+def test_a_record_is_read_as_it_was_written(folder: Path) -> None:
+    (saved,) = read_results(folder)
+    assert saved.record == RECORD
+    assert saved.cells["accuracy"].sum() == 221.0
+
+
 def test_cells_are_counted_and_gaps_are_named(folder: Path) -> None:
-    (result,) = read_results(folder)
-    coverage = read_coverage(result.table)
-    assert [row.label for row in coverage.rows] == ["maml", "conditioned", "deeper"]
-    assert [row.label for row in coverage.run] == ["maml", "conditioned"]
-    assert (coverage.ours, coverage.incomplete) == (5, 1)
-    assert (coverage.beside, coverage.printed) == (3, 6)
+    (saved,) = read_results(folder)
+    layout = saved.record.table
+    coverage = coverage_of(layout, saved.cells, len(saved.record.seeds))
+    assert coverage.labels == ["maml", "conditioned", "deeper"]
+    assert coverage.run == ["maml", "conditioned"]
+    assert (coverage.cells, coverage.incomplete) == (5, 1)
+    assert (coverage.beside, coverage.printed_cells) == (3, 6)
     assert coverage.missing() == ["deeper", "maml (step 50)"]
-    html = coverage.table(coverage.run).to_html()
+    html = build_table(layout, saved.cells, 3, only=coverage.run, highlight=True).to_html()
     assert "<strong>+3.00 ± 2.00</strong>" in html
     assert "<strong>+0.00" not in html
+    assert "50.00 ± 1.00 (2 of 3)" in html
     assert "deeper" not in html
-    paper = coverage.table([row.without_ours() for row in coverage.not_run])
+    paper = build_table(layout, saved.cells, lines=PRINTED, only=["deeper"])
     assert [[cell.text for cell in row] for row in paper.rows] == [
-        ["deeper", "paper", "75.00 ± 0.70", "80.00 ± 0.60"]
+        ["deeper", "paper", "–", "75.00 ± 0.70", "80.00 ± 0.60", "", ""]
     ]
 
 
-def test_the_budget_is_read_from_what_a_result_says() -> None:
-    budget = read_budget(FACTS)
+def test_the_budget_of_a_result(folder: Path) -> None:
+    (saved,) = read_results(folder)
+    budget = budget_of(saved.record, saved.cells)
     assert (budget.data, budget.networks) == ("cifar-fs, glyphs", "Conv4, ResNet10, 16 filters")
     assert (budget.images, budget.training, budget.rate) == ("32 px", "300 updates × 2 tasks", "α 0.05, 0.1")
     assert (budget.test, budget.time) == ("600 test episodes", "2.5 h for 2 runs")
-    assert str(read_budget({})) == ""
+    assert budget_of(dataclasses.replace(RECORD, provenance=None), saved.cells) == Budget()
 
 
 def test_the_page_has_every_experiment_and_says_what_is_missing(folder: Path) -> None:
@@ -78,7 +115,7 @@ def test_the_page_has_every_experiment_and_says_what_is_missing(folder: Path) ->
     line = next(line for line in summary.splitlines() if line.startswith("| table3 |"))
     assert line == (
         "| table3 | mini-imagenet | cifar-fs, glyphs | glyphs-mine | Conv4, ResNet10, 16 filters, 32 px "
-        "| 300 × 2 | 1 (0), 1 cells incomplete | 600 test episodes | 2.5 h for 2 runs "
+        "| 300 × 2 | 3 (0, 1, 2), 1 cells incomplete | 600 test episodes | 2.5 h for 2 runs "
         "| 2 of 3 | 5 | 3 of 14 |"
     )
     assert "- table3-glyphs-mine, not run here: deeper; maml (step 50)." in summary
@@ -92,10 +129,38 @@ def test_the_page_has_every_experiment_and_says_what_is_missing(folder: Path) ->
     assert 'src="http' not in page
 
 
-def test_a_table_without_columns_is_refused(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"seeds": []}, "result.json: seeds: expected at least one seed"),
+        ({"seeds": ["0"]}, r"result.json: seeds\[0\]: expected int, got str"),
+        ({"table": {"rows": [], "columns": [{"step": 0.5}], "shows": []}}, "expected int, got float"),
+        (
+            {"format": "firststep-paper-result-1"},
+            "written by an earlier version: remove it, and run `firststep paper show` again",
+        ),
+    ],
+    ids=str,
+)
+def test_a_damaged_record_is_refused(folder: Path, change: dict[str, Any], told: str) -> None:
     path = folder / "table3" / "glyphs-mine" / "result.json"
     record = json.loads(path.read_text(encoding="utf-8"))
-    record["table"] = {"columns": ["row"], "lines": [["maml"]]}
-    path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(FirststepError, match=r"table\.columns have less than the two"):
+    path.write_text(json.dumps({**record, **change}), encoding="utf-8")
+    with pytest.raises(FirststepError, match=told):
+        read_results(folder)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        ("", "cannot be read as the numbers of a result: No columns"),
+        ("row,step\nmaml,1\n", "column rate_multiplier is missing"),
+        (NUMBERS.replace("maml,conv4,1,", "maml,conv4,one,"), "Unable to parse string"),
+        (NUMBERS.replace("maml,conv4,1,", "maml,conv4,1.5,"), "cannot safely cast"),
+    ],
+    ids=["empty", "column", "word", "fraction"],
+)
+def test_damaged_numbers_are_refused(folder: Path, numbers: str, told: str) -> None:
+    (folder / "table3" / "glyphs-mine" / "numbers.csv").write_text(numbers, encoding="utf-8")
+    with pytest.raises(FirststepError, match=told):
         read_results(folder)

@@ -33,19 +33,19 @@ def test_every_result_is_read_and_its_command_names_its_folder() -> None:
     results = read_results(RESULTS)
     assert len(results) >= 17
     for result in results:
-        assert result.folder.parent.name == result.experiment
-        words = result.facts["command"].split()
+        assert result.folder.parent.name == result.record.experiment
+        words = result.record.command
         data = words[words.index("--data") + 1].removesuffix("=PATH")
         assert result.folder.name == f"{data}-{words[words.index('--name') + 1]}"
     page = html_overview(RESULTS)
     anchors = re.findall(r'<h[2-4] id="([^"]+)"', page)
-    assert {f"{result.experiment}-{result.folder.name}" for result in results} <= set(anchors)
+    assert {f"{result.record.experiment}-{result.folder.name}" for result in results} <= set(anchors)
     assert set(EXPERIMENTS) <= set(anchors)
     links = re.findall(r'href="#([^"]+)"', page)
     assert set(links) <= set(anchors)
     # In the paper's order, and every figure of it: ours, or else the paper's numbers alone
     assert [name for name in anchors if name in EXPERIMENTS] == list(EXPERIMENTS)
-    absent = [name for name in EXPERIMENTS if not any(result.experiment == name for result in results)]
+    absent = [name for name in EXPERIMENTS if not any(result.record.experiment == name for result in results)]
     alone = [name for name in absent if EXPERIMENTS[name]().figure and EXPERIMENTS[name]().is_of_paper]
     stored = len(list(RESULTS.rglob("figure.png")))
     assert page.count("data:image/png;base64,") == stored + len(alone)

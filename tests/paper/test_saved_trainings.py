@@ -58,17 +58,16 @@ def test_the_numbers_are_those_of_all_runs_together(
         frames = [frame.sort_values(keys).reset_index(drop=True) for frame in read]
         # Numbers are stored with four digits.
         pd.testing.assert_frame_equal(*frames, atol=2e-4, rtol=1e-4)
-    tables = [json.loads((folder / "result.json").read_text()) for folder in (expected, found)]
-    assert tables[0]["table"]["columns"] == tables[1]["table"]["columns"]
-    assert len(tables[1]["table"]["lines"]) == len(tables[0]["table"]["lines"])
-    facts = tables[1]["facts"]
-    assert facts["rows"] == "2 of 2 here have results"
-    assert facts["trainings"] == "4 of 4 have results"
-    for machine in also:
-        seed = {"one": 0, "two": 1}[machine]
-        assert f"table3/glyphs-mine, seed {seed} (firststep " in facts["trainings from other results"]
-    assert facts["data fingerprint"] == tables[0]["facts"]["data fingerprint"]
-    assert "runs" not in facts
+    records = [json.loads((folder / "result.json").read_text()) for folder in (expected, found)]
+    assert records[0]["table"] == records[1]["table"]
+    assert [(part["folder"], part["seeds"]) for part in records[1]["joined"]] == [
+        ("table3/glyphs-mine", [{"one": 0, "two": 1}[machine]]) for machine in also
+    ]
+    for name in ("data", "tests"):
+        assert records[0]["provenance"][name] == records[1]["provenance"][name]
+    page = (found / "README.md").read_text(encoding="utf-8")
+    assert "- rows: 2 of 2 here have results\n- trainings: 4 of 4 have results\n" in page
+    assert "nothing has been run" not in page
 
 
 def test_a_joined_result_can_be_joined_again(machines: Path, tmp_path: Path) -> None:
@@ -81,14 +80,23 @@ def test_a_joined_result_can_be_joined_again(machines: Path, tmp_path: Path) -> 
     ("change", "told"),
     [
         ({"experiment": "table2"}, "holds a result of table2, not of table3"),
-        ({"facts": {"scale": "laptop"}}, "has another scale: laptop; here it is: smoke"),
-        ({"facts": {"test": "600 test episodes"}}, "has another test: 600 test episodes; here it is: "),
-        ({"facts": {"data fingerprint": "glyphs 0"}}, "has another data fingerprint: glyphs 0; here it is: "),
+        (
+            {"scale": {"name": "laptop", "overrides": [], "changes": {"updates": 7}}},
+            "has another scale: laptop (changed from the paper's protocol: updates 7); here it is: smoke",
+        ),
+        (
+            {"provenance": {"tests": [{"episodes": 600, "split": "test", "seed": 1, "queries": 2}]}},
+            "has another test: 600 test episodes, seed 1, 2 queries a class; here it is: ",
+        ),
+        (
+            {"provenance": {"data": [{"name": "glyphs", "fingerprint": "0"}]}},
+            "has another data fingerprint: glyphs 0; here it is: ",
+        ),
         ({"seeds": [0]}, "adds nothing: it has no training of seed 0, 1 that is new"),
         ({"seeds": [7]}, "adds nothing: it has no training of seed 0, 1 that is new"),
         (
             {"numbers": "no,numbers\n1,2\n"},
-            "numbers.csv cannot be read as the numbers of a result: 'accuracy'",
+            "numbers.csv cannot be read as the numbers of a result: column row is missing",
         ),
     ],
     ids=lambda change: str(change)[:30],
@@ -102,8 +110,8 @@ def test_what_does_not_belong_is_refused(
         (folder / "numbers.csv").write_text(change["numbers"])
     else:
         record = json.loads((folder / "result.json").read_text())
-        facts = {**record["facts"], **change.get("facts", {})}
-        (folder / "result.json").write_text(json.dumps({**record, **change, "facts": facts}))
+        made = {**record["provenance"], **change.get("provenance", {})}
+        (folder / "result.json").write_text(json.dumps({**record, **change, "provenance": made}))
     assert show(machines, "one", tmp_path, "--also", str(folder)) == 2
     error = capsys.readouterr().err.replace("\n", " ")
     assert told in " ".join(error.split())

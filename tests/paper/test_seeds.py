@@ -14,8 +14,8 @@ from firststep import FirststepError
 from firststep.cli import main
 from firststep.evaluation import load_evaluation
 from firststep.paper import EXPERIMENTS, Changes, ExperimentSettings, Scale, collect_result, plan
-from firststep.paper.comparison_table import beside_paper, build_table
-from firststep.paper.measurements import BY_SEED, accuracy_frame, tidy
+from firststep.paper.comparison_table import beside_paper, build_table, layout_of
+from firststep.paper.measurements import accuracy_frame, seed_columns, tidy
 from firststep.paper.over_seeds import logs_over_seeds, student_half_width, student_quantile
 from firststep.paper.plan import run_name
 
@@ -47,6 +47,11 @@ def measured(row: str, seed: int, accuracy: float, gain: float = math.nan) -> di
     }  # fmt: skip
 
 
+def table(cells: pd.DataFrame) -> str:
+    table3 = EXPERIMENTS["table3"]()
+    return build_table(layout_of(table3, table3.rows, cells), cells, seeds=3).to_markdown()
+
+
 def test_cells_are_means_over_trainings_and_gains_are_paired_by_seed() -> None:
     by_seed = tidy(
         [
@@ -54,7 +59,7 @@ def test_cells_are_means_over_trainings_and_gains_are_paired_by_seed() -> None:
             measured("conditioned", 0, 53.0, gain=3.0),
             measured("conditioned", 1, 64.0, gain=4.0),
         ],
-        BY_SEED,
+        seed_columns(),
     )
     frame = accuracy_frame(by_seed, pd.DataFrame(), {"conditioned": "maml"}, seeds=3).set_index("row")
     maml, conditioned = frame.loc["maml"], frame.loc["conditioned"]
@@ -65,24 +70,20 @@ def test_cells_are_means_over_trainings_and_gains_are_paired_by_seed() -> None:
     # The accuracies spread by 11 points, their paired gains by 1.
     assert (conditioned["gain"], conditioned["gain_seeds"], conditioned["over"]) == (3.5, 2, "maml")
     assert conditioned["gain_ci95"] == pytest.approx(12.706 * math.sqrt(0.5) / math.sqrt(2), abs=1e-3)
-    table3 = EXPERIMENTS["table3"]()
-    text = build_table(table3, table3.rows, beside_paper(frame.reset_index()), seeds=3).to_markdown()
+    text = table(beside_paper(frame.reset_index()))
     assert "| maml | ours | 60.00 ± 24.84 | 100 | 21 |" in text
     assert "| conditioned | ours | 58.50 ± 69.88 (2 of 3) |" in text
     assert "| gain, ours | +3.50 ± 6.35 (2 of 3) |" in text
 
 
 def test_one_training_of_several_has_no_interval_and_one_alone_keeps_its_own() -> None:
-    by_seed = tidy([measured("maml", 1, 50.0)], BY_SEED)
+    by_seed = tidy([measured("maml", 1, 50.0)], seed_columns())
     (three,) = accuracy_frame(by_seed, pd.DataFrame(), {}, seeds=3).to_dict("records")
     (one,) = accuracy_frame(by_seed, pd.DataFrame(), {}, seeds=1).to_dict("records")
     assert math.isnan(three["ci95"])
     assert (one["ci95"], one["seeds"]) == (9.0, 1)
-    table3 = EXPERIMENTS["table3"]()
     cells = beside_paper(accuracy_frame(by_seed, pd.DataFrame(), {}, seeds=3))
-    assert (
-        "| maml | ours | 50.00 (1 of 3) |" in build_table(table3, table3.rows, cells, seeds=3).to_markdown()
-    )
+    assert "| maml | ours | 50.00 (1 of 3) |" in table(cells)
 
 
 def test_training_curves_are_means_with_a_band() -> None:

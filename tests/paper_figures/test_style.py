@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 from figure_frames import axes_of, full
@@ -65,10 +66,11 @@ def test_subsets_look_the_same_in_diagnose_and_in_the_papers_figures() -> None:
     assert shown == {subset: paper[subset] for subset in ("all", "emb", "cls")}
 
 
-def test_every_method_has_a_style_of_its_own() -> None:
-    assert set(METHODS) <= set(STYLES)
-    styles = [STYLES[name] for name in [*METHODS, "conditioned"]]
-    assert len({(colour, marker) for colour, marker, _ in styles}) == len(styles)
+def test_every_method_has_a_style_of_its_own_also_one_that_plotting_does_not_know() -> None:
+    names = [*METHODS, "maml + conditioning", "newly registered", "another"]
+    styles = [line_style(name, names) for name in names]
+    assert len({(style["color"], style["marker"]) for style in styles}) == len(styles)
+    assert "newly registered" not in STYLES
 
 
 def test_unknown_names_differ_and_repeated_ones_keep_their_colour() -> None:
@@ -84,6 +86,21 @@ def test_figures_are_embedded_without_other_files(tmp_path: Path) -> None:
     image = embed_figure(comparison_figure([evaluation("maml", "run")], [[]]))
     assert image.startswith('<img alt="figure" src="data:image/png;base64,')
     assert "http" not in image
+
+
+@pytest.mark.parametrize("logged", [False, True])
+@pytest.mark.parametrize("stacked", [False, True])
+def test_legend_of_a_comparison_hides_no_panel(logged: bool, stacked: bool) -> None:
+    labels = ["maml", "maml + conditioning", "maml, shared head + conditioning"]
+    entry = {"update": 1, "validation_accuracy": [0.2, 0.4], "validation_condition_number": [9.0]}
+    log = [entry, {**entry, "update": 2}] if logged else []
+    figure = comparison_figure([evaluation(label, "run") for label in labels], [log] * 3, stacked=stacked)
+    figure.draw_without_rendering()
+    (legend,) = figure.findobj(Legend)
+    assert [text.get_text() for text in legend.get_texts()] == labels
+    box = legend.get_window_extent()
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert not any(box.overlaps(axes.get_tightbbox()) for axes in figure.axes)
 
 
 @pytest.mark.parametrize("name", ["gap", "gap + conditioning"])

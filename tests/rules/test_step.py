@@ -144,7 +144,7 @@ def test_a_user_s_own_network(name: str) -> None:
         return
     method, model = build_method(name, RATE), FunctionalModule(module, classifier="head.out")
     if name == "modgrad":
-        with pytest.raises(ValueError, match=r"at least 2 convolutions .*OwnNetwork has 1"):
+        with pytest.raises(ValueError, match=r"moves the last 2 convolutions .*OwnNetwork has 1"):
             meta_gradient(model, method.rule, [TASK])
         return
     result = meta_gradient(model, method.rule, [TASK], steps=2)
@@ -173,9 +173,14 @@ def test_bad_rates_are_named(name: str, rate: float) -> None:
 def test_bad_uses_are_named() -> None:
     with pytest.raises(ValueError, match="steps must be at least 1"):
         build_method("maml++", steps=0)
-    with pytest.raises(ValueError, match=r"needs a network with warp layers: .*warp\(module\)"):
+    with pytest.raises(
+        ValueError, match=r"needs a network with warp layers: pass firststep\.warp\(network\)"
+    ):
         meta_gradient(FunctionalModule(small_conv()), build_method("warp-maml").rule, [TASK])
     perceptron = nn.Sequential(nn.Flatten(), nn.Linear(256, 3)).double()
-    for name, message in (("gap", "with convolutions; Sequential has none"), ("modgrad", "Sequential has 0")):
+    for name, message in (
+        ("gap", "needs a convolution that moves; Sequential has none"),
+        ("modgrad", "Sequential has 0"),
+    ):
         with pytest.raises(ValueError, match=message):
             meta_gradient(FunctionalModule(perceptron, "1"), build_method(name).rule, [TASK])

@@ -118,6 +118,7 @@ def test_rates_rise_over_the_warm_up_and_then_never_rise(
         assert math.isclose(rates[-1], middle, rel_tol=1e-6)
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed_it_ends_bit_identical(tmp_path: Path) -> None:
     whole = train(OUTER, tmp_path / "whole")
 
@@ -159,6 +160,7 @@ def test_the_average_is_validated_beside_the_weights_and_the_better_is_kept(
     assert again.measurement.mean()[0] == pytest.approx(accuracy)
 
 
+@pytest.mark.slow
 def test_the_chosen_step_decides_which_model_is_best(tmp_path: Path) -> None:
     settings = replace(TINY, updates=8, validate_every=1, validation_episodes=6, rate=2.0)
     chosen = []

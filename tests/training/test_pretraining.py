@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from firststep import FirststepError, Task
 from firststep.backbones import build_backbone
 from firststep.data import Draws
-from firststep.evaluation import nearest_means_accuracy
+from firststep.evaluation._internal import nearest_means_accuracy
 from firststep.network import FunctionalModule
 from firststep.training import PretrainConfig, PretrainProgress, open_data, open_run, pretrain, train
 from runs import TINY, same_run
@@ -167,6 +167,7 @@ def test_a_run_that_lost_its_checkpoint_does_not_go_on_from_other_weights(tmp_pa
         train(resume=run.folder, restart=True)
 
 
+@pytest.mark.slow
 def test_the_commands(warm: WarmCommands, tmp_path: Path) -> None:
     out = tmp_path / "pretrained"
     flags = ["--filters", "4", "--image-size", "16", "--epochs", "1", "--batch", "512", "--threads", "1"]

@@ -1,4 +1,4 @@
-"""What a run's files may not say, and that those of the format before still load."""
+"""Damaged and foreign files of a run are refused with one line; records of format 1 load."""
 
 from __future__ import annotations
 
@@ -153,11 +153,12 @@ def test_moments_that_do_not_fit_are_refused(run: Run, kind: str) -> None:
         train(resume=run.folder, updates=6)
 
 
-def test_a_checkpoint_of_a_newer_version_is_said_to_be_one(run: Run) -> None:
+@pytest.mark.parametrize("other", ["firststep-1", "firststep-3"])
+def test_a_checkpoint_of_another_format_is_said_to_be_one(run: Run, other: str) -> None:
     path = run.checkpoint_path("last")
-    save_file(load_file(path), path, {"firststep-3": "{}"})
+    save_file(load_file(path), path, {other: "{}"})
     for read in (saved_update, lambda path: load_checkpoint(path, torch.device("cpu"))):
-        with pytest.raises(FirststepError, match="has the format firststep-3"):
+        with pytest.raises(FirststepError, match=f"has the format {other}, which this version"):
             read(path)
 
 

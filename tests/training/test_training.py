@@ -13,21 +13,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from firststep import FirststepError
 from firststep.methods import METHODS
 from firststep.training import (
-    Checkpoint,
     Interrupted,
     TrainConfig,
     TrainingProgress,
-    load_checkpoint,
     load_trained,
     open_run,
     train,
 )
 from runs import TINY, TINY_FLAGS, tiny_run
+from selection import KINDS_OF_RULES, slow_except
 from warm_cli import WarmCommands
 
 
@@ -81,7 +80,7 @@ def test_same_seed_same_run_and_another_seed_another(tmp_path: Path) -> None:
     assert first.metrics() != other.metrics()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", slow_except(METHODS, KINDS_OF_RULES))
 def test_every_method_trains_resumes_and_ends_bit_identical(method: str, tmp_path: Path) -> None:
     """Stopped in the middle by a request to stop, then resumed."""
     config = replace(TINY, method=method, rate=None, updates=3, validate_every=1)
@@ -97,6 +96,7 @@ def test_every_method_trains_resumes_and_ends_bit_identical(method: str, tmp_pat
     same_files(whole.folder, tmp_path / "cut")
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_and_resumed_it_ends_bit_identical(warm: WarmCommands, tmp_path: Path) -> None:
     """SIGKILL to a real process at different moments."""
     flags = [*TINY_FLAGS, "--updates", "12", "--validate-every", "3"]
@@ -201,40 +201,6 @@ def test_checkpoints_hold_weights_in_plain_safetensors(tmp_path: Path) -> None:
     trained.load_state_dict(tensors)
     assert "network.classifier.weight" in tensors
     assert "rule_params.rate/classifier/weight" in tensors
-
-
-def as_format_1(path: Path) -> None:
-    """Rewrite a checkpoint as the version before wrote it: groups of names, other metadata."""
-    saved = load_checkpoint(path, torch.device("cpu"))
-
-    def old(name: str) -> str:
-        if name.startswith("rule_params."):
-            return "own/" + name.removeprefix("rule_params.").replace("/", ".")
-        return "params/" + name.removeprefix("network.")
-
-    tensors = {old(name): value for name, value in saved.model.items()}
-    for key, value in saved.optimiser.items():
-        kind, _, name = key.partition("/")
-        tensors[f"optimiser/{kind}/{old(name)}"] = value
-    state = {"update": saved.update, "facts": {"best": saved.best}}
-    save_file(tensors, path, {"firststep-1": json.dumps(state)})
-
-
-def test_checkpoints_of_the_format_before_load_and_resume(tmp_path: Path) -> None:
-    whole = tiny_run(tmp_path / "whole", method="meta-sgd", updates=6)
-    run = tiny_run(tmp_path / "run", method="meta-sgd", updates=4)
-    before: Checkpoint = run.load("last", torch.device("cpu"))
-    for which in ("best", "last"):
-        as_format_1(run.checkpoint_path(which))
-    after = run.load("last", torch.device("cpu"))
-    assert after.update == before.update
-    assert after.best == before.best
-    for mine, theirs in ((after.model, before.model), (after.optimiser, before.optimiser)):
-        assert mine.keys() == theirs.keys()
-        assert all(torch.equal(value, theirs[name]) for name, value in mine.items())
-    train(resume=run.folder, updates=6)
-    for name in ("checkpoints/last.safetensors", "metrics.jsonl"):
-        assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
 
 
 def test_other_data_cannot_resume(tmp_path: Path) -> None:

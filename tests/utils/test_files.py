@@ -43,7 +43,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("how", ["the next write of the file", "whoever locks the folder"])
+@pytest.mark.parametrize("how", ["the next write of the file", "the next lock of the folder"])
 def test_leftovers_of_the_dead_go(writer: subprocess.Popen[str], how: str, tmp_path: Path) -> None:
     with writer:
         os.kill(writer.pid, signal.SIGKILL)

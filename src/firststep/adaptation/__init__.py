@@ -8,6 +8,7 @@ from firststep.adaptation.auto_steps import (
     held_out_folds,
 )
 from firststep.adaptation.gram import gram_of, support_gram
+from firststep.adaptation.stateless import check_stateless
 from firststep.adaptation.step import Aux, inner_step
 from firststep.adaptation.trajectory import Trajectory, adapt, iterate_steps
 
@@ -18,6 +19,7 @@ __all__ = [
     "StepChoice",
     "Trajectory",
     "adapt",
+    "check_stateless",
     "choose_steps",
     "gram_of",
     "held_out_folds",

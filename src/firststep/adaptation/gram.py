@@ -8,7 +8,7 @@ from torch import Tensor
 
 from firststep.conditioning import classifier_gram, cross_entropy_residuals, gram_in_graph, jacobian_gram
 from firststep.network import FunctionalModule, Output
-from firststep.task import Inputs
+from firststep.task import Inputs, as_labels, check_differentiable
 
 
 def support_gram(
@@ -43,6 +43,7 @@ def support_gram(
         True
     """
     params = model.params() if params is None else params
+    y = as_labels(y)
     model.check_params(params)
     model.observe(params, x)
     params = model.initial_params(params, y)
@@ -90,6 +91,7 @@ def gram_of(
         vector = cross_entropy_residuals(output.logits, y, check_finite=check_finite)
         parts.append(gram_in_graph(vector, [params[name] for name in rest]))
     elif rest:
+        check_differentiable(x)
         network = model.pinned()  # it runs again on the way back
         parts.append(
             jacobian_gram(

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from firststep.adaptation.gram import gram_of
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule, SupportLoss
-from firststep.task import Inputs
+from firststep.task import Inputs, as_samples
 
 
 class Aux(NamedTuple):
@@ -65,6 +65,9 @@ def inner_step(
         >>> bool(after < aux.loss)
         True
     """
+    y = as_samples(x, y)
+    if type(y) is Tensor:  # a traced tensor has no values
+        model.check_labels(params, y)
     if not create_graph:
         params = {name: value.detach() for name, value in params.items()}
         rule_params = {name: value.detach() for name, value in rule_params.items()}
@@ -85,17 +88,24 @@ def inner_step(
             materialize_grads=True,  # of a parameter that the network does not use: 0
         )
     with torch.set_grad_enabled(create_graph):
-        steps = rule.update(
-            dict(zip(moving, grads, strict=True)),
-            {name: theta[name] for name in moving},
-            dict(rule_params),
-            SupportLoss(
-                lambda moved: F.cross_entropy(model({**theta, **moved}, x).logits, y),
-                output.features,
-                output.logits,
-                y,
-            ),
+        support_loss = SupportLoss(
+            lambda moved: F.cross_entropy(model({**theta, **moved}, x).logits, y),
+            output.features,
+            output.logits,
+            y,
         )
+        try:
+            steps = rule.update(
+                dict(zip(moving, grads, strict=True)),
+                {name: theta[name] for name in moving},
+                dict(rule_params),
+                support_loss,
+            )
+        except KeyError as error:
+            raise ValueError(
+                f"the rule {rule.name!r} finds no {error} in its arguments: rule_params were made for other "
+                "parameters than those that move. To move 'emb' or 'ebn', name the layer: embedding=..."
+            ) from error
         updated = {name: value + steps[name] if name in steps else value for name, value in theta.items()}
         gram = None
         if subset is not None:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from firststep.adaptation.stateless import check_stateless
 from firststep.adaptation.step import Aux, inner_step
 from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
-from firststep.task import Inputs
+from firststep.rules import Rule, require_rule
+from firststep.task import Inputs, as_samples
 
 
 class Trajectory(NamedTuple):
@@ -69,6 +70,8 @@ def adapt(
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative, it is {steps}")
+    require_rule(rule)
+    y = as_samples(x, y)
     start = model.params() if params is None else dict(params)
     if not create_graph:
         start = {name: value.detach() for name, value in start.items()}
@@ -106,9 +109,12 @@ def iterate_steps(
         >>> losses == sorted(losses, reverse=True)
         True
     """
+    require_rule(rule)
+    y = as_samples(x, y)
     model.check_params(params)
     model.observe(params, x)
     start = model.initial_params(params, y)
+    check_stateless(model, rule, start, rule_params, x, y)
     return _steps(model, rule, start, rule_params, x, y, subset, create_graph, model.task_seed())
 
 

@@ -50,7 +50,7 @@ class FrozenConvolution(nn.Module):
     """A convolution with its batch norm on running statistics, which are constants: folded into one.
 
     γ (W x - m) / √(v + ε) + β = (s W) x + (β - s m) with s = γ / √(v + ε). The result is no parameter and
-    is in no ``state_dict``: whoever has the package has the weights. There is no training mode.
+    is in no ``state_dict``: the weights come with the package. There is no training mode.
     """
 
     weight: Tensor
@@ -98,9 +98,14 @@ class InvertedResidual(nn.Module):
         self.project = FrozenConvolution(weights, f"{name}._project_conv", f"{name}._bn2")
 
     def forward(self, images: Tensor) -> Tensor:
-        inner = images if self.expand is None else F.relu6(self.expand(images), inplace=True)
-        inner = self.project(F.relu6(self.depthwise(inner), inplace=True))
+        inner = images if self.expand is None else _relu6(self.expand(images))
+        inner = self.project(_relu6(self.depthwise(inner)))
         return images + inner if inner.shape == images.shape else inner
+
+
+def _relu6(values: Tensor) -> Tensor:
+    """ReLU6, in place unless traced: torch.onnx takes several times as long to rewrite what is in place."""
+    return F.relu6(values, inplace=not torch.compiler.is_compiling())
 
 
 class EfficientNetLite0Body(nn.Module):
@@ -125,6 +130,9 @@ class EfficientNetLite0Body(nn.Module):
 
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():
+            # A traced split fixes the number of parts, hence the batch size; an exported file takes any.
+            return self._features(images)
         return torch.cat([self._features(part) for part in images.split(BATCH)])
 
     def _features(self, images: Tensor) -> Tensor:

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from firststep.backbones.importing import importing
 from firststep.backbones.user_network import code_of_the_user, make_network
 from firststep.errors import FirststepError
-from firststep.utils.extras import extra
 
 TIMM, HUGGING_FACE = "timm:", "hf:"
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
@@ -46,7 +46,7 @@ def native_image_size(network: str) -> int | None:
         return None if facts is None else int(facts.input_size[-1])
     if network.startswith(HUGGING_FACE):
         name = network.removeprefix(HUGGING_FACE)
-        with code_of_the_user("cannot import transformers"), extra("transformers", f"`network={network}`"):
+        with importing("transformers", network):
             from transformers import AutoConfig
         with code_of_the_user(f"transformers cannot read {name}"):
             size = getattr(AutoConfig.from_pretrained(name), "image_size", None)
@@ -143,7 +143,7 @@ def _timm(
 
 
 def _import_timm(network: str) -> Any:
-    with code_of_the_user("cannot import timm"), extra("timm", f"`network={network}`"):
+    with importing("timm", network):
         import timm
         import timm.data
     return timm
@@ -158,8 +158,7 @@ def _takes_image_size(timm: Any, name: str) -> bool:
 def _hugging_face(
     name: str, ways: int, image_size: int | None, channels: int, pretrained: str | None
 ) -> tuple[nn.Module, Normalisation | None]:
-    needed_by = f"`network={HUGGING_FACE}{name}`"
-    with code_of_the_user("cannot import transformers"), extra("transformers", needed_by):
+    with importing("transformers", HUGGING_FACE + name):
         from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageClassification
     if pretrained not in (None, OWN_WEIGHTS):
         raise FirststepError(

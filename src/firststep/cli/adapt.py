@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 import torch
 import tyro
 
 from firststep.cli.adaptation_report import report
 from firststep.cli.predictions import Predictions
 from firststep.cli.progress import progress_bar
-from firststep.cli.terminal import console, print_wide
-from firststep.deployment import deployed, export_model, make_deployable, require_exporter, save_adapted
-from firststep.errors import FirststepError
-from firststep.evaluation import (
-    STEPS,
-    Confusion,
-    adapt_to_images,
-    class_numbers,
-    confusion_figure,
-    load_pixels,
-    load_support,
-    query_files,
-    support_files,
+from firststep.cli.run_argument import A_RUN
+from firststep.cli.terminal import console, render
+from firststep.deployment import (
+    ImageClassifier,
+    ModelCard,
+    deployed,
+    export_model,
+    make_deployable,
+    save_adapted,
 )
+from firststep.deployment._internal import require_exporter
+from firststep.errors import FirststepError
+from firststep.evaluation import Confusion, adapt_to_images, confusion_figure, load_support, query_files
+from firststep.evaluation._internal import STEPS, class_numbers, load_pixels, support_files
 from firststep.plotting import save_figure
 from firststep.training import load_trained
 from firststep.utils import check_folder_writable
@@ -36,7 +38,7 @@ CHECKED_IMAGES = 8
 
 
 def adapt(
-    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help=f"{A_RUN}.")],
     /,
     *,
     support: Annotated[Path, tyro.conf.arg(metavar="FOLDER|CSV")],
@@ -57,7 +59,6 @@ def adapt(
     support set. --transductive classifies all queries in one batch instead, by their own statistics.
 
     Args:
-        run: Folder of a run, or builtin:glyphs.
         support: Folder with one subfolder for each class, with a few images each, or a .csv file with the
             columns image and label, whose paths are relative to it. Any number of classes for a model with a
             shared or zero head, otherwise at most as many as it was trained for.
@@ -113,18 +114,16 @@ def adapt(
         elif pixels is not None:
             answers = deployed(module, card).probabilities(pixels, progress).tolist()
         weights = save_adapted(out, module, card)
-        few = load_pixels(support_files(support).files[:CHECKED_IMAGES], trained.preprocessing)
-        for path in export:
-            progress(f"exporting {path.name}", 0, 1)
-            export_model(path, module, card, few)
-    for line in report(adapted, [weights, *export], transductive):
+    if asked is not None and answers is not None:
+        predictions = Predictions(examples.classes, asked.files, answers, asked.labels)
+        predictions.show(format)
+        if expected is not None:
+            _show_confusion(Confusion.of(examples.classes, expected, predictions.numbers()), format, out)
+    for line in report(adapted, weights, transductive):
         console(stderr=True).print(line)
-    if asked is None or answers is None:
-        return
-    predictions = Predictions(examples.classes, asked.files, answers, asked.labels)
-    predictions.show(format)
-    if expected is not None:
-        _show_confusion(Confusion.of(examples.classes, expected, predictions.numbers()), format, out)
+    if export:
+        few = load_pixels(support_files(support).files[:CHECKED_IMAGES], trained.preprocessing)
+        _export(export, module, card, few)
 
 
 def _number(steps: str) -> int:
@@ -140,8 +139,25 @@ def _chosen(classifier: Classifier, steps: int | None, transductive: bool) -> Cl
     return "steps" if steps is not None or transductive else classifier
 
 
+def _export(paths: Sequence[Path], module: ImageClassifier, card: ModelCard, pixels: np.ndarray) -> None:
+    """Write every file that can be written, then raise what went wrong with the others."""
+    written, failed = [], []
+    with progress_bar() as progress:
+        for path in paths:
+            progress(f"exporting {path.name}", 0, 1)
+            try:
+                export_model(path, module, card, pixels)
+                written.append(str(path))
+            except FirststepError as error:
+                failed.append(str(error))
+    if written:
+        console(stderr=True).print(f"written: {', '.join(written)}")
+    if failed:
+        raise FirststepError("; ".join(failed))
+
+
 def _show_confusion(confusion: Confusion, format: str, out: Path) -> None:
-    """Where the output is for programs, people read it on standard error."""
+    """Show it on standard output; on standard error where the output is for programs."""
     path = out / "confusion.png"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters in class names that the font does not have
@@ -150,5 +166,6 @@ def _show_confusion(confusion: Confusion, format: str, out: Path) -> None:
         f"accuracy {100 * confusion.accuracy:.1f} % ({confusion.right} of {confusion.total} right); "
         f"figure: {path}"
     )
-    print_wide(confusion.table(), stderr=format != "table")
-    console(stderr=format != "table").print(words)
+    screen = console(stderr=format != "table")
+    screen.print(render(confusion.table()))
+    screen.print(words)

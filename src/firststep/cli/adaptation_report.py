@@ -8,20 +8,20 @@ from pathlib import Path
 from rich.table import Table as ScreenTable
 
 from firststep.cli.terminal import render
-from firststep.evaluation import FEWEST_TO_CALIBRATE, STEPS, AdaptedModel, CrossValidation
-from firststep.utils import Cell, Table
+from firststep.evaluation import AdaptedModel, CrossValidation
+from firststep.evaluation._internal import FEWEST_TO_CALIBRATE, STEPS
+from firststep.utils import Cell, Table, counted
 
 
-def report(adapted: AdaptedModel, written: list[Path], transductive: bool) -> Iterator[str | ScreenTable]:
+def report(adapted: AdaptedModel, weights: Path, transductive: bool) -> Iterator[str | ScreenTable]:
     """Lines and a table, in the order to show them."""
     validation = adapted.validation
-    yield f"{_how(adapted)}; written: {', '.join(map(str, written))}"
+    yield f"{_how(adapted)}; written: {weights}"
     if validation is None:
+        taken = f"; steps taken: {adapted.choice.steps}, as trained or as --steps asked for"
         yield (
-            "no cross-validation: a class has one image only, so nothing can be held out; "
-            f"{adapted.choice.steps} steps are what the model was trained for or --steps asked for"
-            if adapted.classifier == STEPS
-            else "no cross-validation: a class has one image only, so nothing can be held out"
+            "no cross-validation: a class has one image only, so nothing can be held out"
+            f"{taken if adapted.classifier == STEPS else ''}"
         )
     else:
         yield render(_table(adapted.classifier, validation))
@@ -33,7 +33,7 @@ def _how(adapted: AdaptedModel) -> str:
     if adapted.classifier != STEPS:
         return f"adapted to {classes} classes by {adapted.classifier} on the features of the network"
     chosen = f" (chosen on {choice.folds} held-out folds)" if choice.losses else ""
-    return f"adapted to {classes} classes in {choice.steps} steps{chosen}"
+    return f"adapted to {classes} classes in {counted(choice.steps, 'step')}{chosen}"
 
 
 def _table(chosen: str, validation: CrossValidation) -> Table:
@@ -41,7 +41,7 @@ def _table(chosen: str, validation: CrossValidation) -> Table:
     title = f"{count} support images, each held out once in {validation.folds} folds"
     table = Table(["classifier", "cross-validated accuracy"], title=title)
     for name in validation.log_probabilities:
-        words = f"adapted network, {validation.choice.steps} steps" if name == STEPS else name
+        words = f"adapted network, {counted(validation.choice.steps, 'step')}" if name == STEPS else name
         accuracy = validation.accuracy(name)
         cells = (words, f"{100 * accuracy:.1f} % ({round(accuracy * count)} right)")
         table.add_row(*(Cell(text, bold=name == chosen) for text in cells))

@@ -1,7 +1,8 @@
 """Flags of the command line, read by tyro from a function's signature; mistakes in them are one line.
 
-tyro explains a mistake in a box of many lines. It is caught and said shorter: the flag, what was given, what
-is allowed and the nearest match.
+tyro reports a mistake as a box of many lines. This module shortens it to one line: the flag, the given value,
+the allowed values and the nearest match. It reads the text of the box: tyro has structured errors only in a
+private module that may change in any release.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from firststep.errors import FirststepError
 
 
 class WrongArguments(FirststepError):
-    """What was typed after the command cannot be understood."""
+    """The arguments of a command cannot be parsed."""
 
 
 def call(function: Callable[..., None], prog: str, arguments: Sequence[str]) -> None:
@@ -38,7 +39,7 @@ def call(function: Callable[..., None], prog: str, arguments: Sequence[str]) -> 
 def call_subcommand(
     functions: Mapping[str, Callable[..., None]], prog: str, arguments: Sequence[str]
 ) -> None:
-    """Call the function that the first argument names with the others."""
+    """Call the function that the first argument names with the remaining arguments."""
     if arguments and not arguments[0].startswith("-") and arguments[0] not in functions:
         raise WrongArguments(f"unknown subcommand {arguments[0]!r}; there are: {', '.join(functions)}")
     if not arguments:
@@ -52,7 +53,7 @@ def call_subcommand(
 
 
 def _deferred(function: Callable[..., None]) -> Callable[..., Callable[[], None]]:
-    """tyro calls what it has read arguments for; this keeps the call for later."""
+    """Return a function that tyro can call; it only stores the call for later."""
 
     @functools.wraps(function)
     def keep(*values: Any, **named: Any) -> Callable[[], None]:
@@ -77,7 +78,7 @@ def _parsed(
 
 @contextlib.contextmanager
 def _unbroken_lines() -> Iterator[None]:
-    """tyro fits its text to the terminal; lines that are not broken can be read again."""
+    """Stop tyro from wrapping lines at the width of the terminal."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "10000"
     try:
@@ -90,7 +91,7 @@ def _unbroken_lines() -> Iterator[None]:
 
 
 def explain(box: str, arguments: Sequence[str]) -> str:
-    """The first mistake of those in tyro's box, in a line; all of its text if it is of an unknown kind."""
+    """Return the first mistake in tyro's box as one line; the whole text if its kind is unknown."""
     lines = [re.sub(r"^[│|]|[│|]$", "", line.strip()).strip() for line in box.splitlines()]
     lines = [line for line in lines if line and not re.fullmatch(r"[─╭╮╰╯+-]+.*[─╭╮╰╯+-]+|[─-]+", line)]
     text = "\n".join(lines)
@@ -124,7 +125,7 @@ def explain(box: str, arguments: Sequence[str]) -> str:
 
 
 def _given(flag: str, arguments: Sequence[str]) -> str:
-    """What was typed for a flag."""
+    """Return the value that was typed for a flag."""
     for number, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
         if name.replace("_", "-") == flag.replace("_", "-"):

@@ -1,4 +1,4 @@
-"""The one place where a command's exceptions, signals and standard streams become words and an exit status.
+"""Turn exceptions and signals of a command into one line and an exit status.
 
 The library raises typed errors. Whatever else comes up is a mistake of ours, and is said to be one: still a
 single line, because a user can do nothing with the others. Nothing slow is imported here, so
@@ -26,7 +26,7 @@ from firststep.utils.user_modules import user_modules
 BAD_INPUT = 2
 INTERRUPTED = 128 + signal.SIGINT
 SILENCE = 10.0
-"""Seconds that a process which does not speak waits with a failure, to be ended by torchrun."""
+"""Seconds that a silent process waits after a failure, so that torchrun ends it after rank 0 has printed."""
 LONGEST = 1000
 """Characters of a message: what was typed or read may be endless."""
 NAMES = "firststep-names"
@@ -34,7 +34,7 @@ NAMES = "firststep-names"
 
 
 def is_rank0() -> bool:
-    """Of the processes that torchrun started, one tells what all came to know."""
+    """Return whether this is the process of torchrun that prints."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -89,7 +89,7 @@ def say(message: str) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """What went wrong, in one line that says what to do."""
+    """Return one line that says what went wrong and what to do."""
     if isinstance(error, FirststepError):
         return as_flags(str(error))
     if isinstance(error, MemoryError) or "can't allocate memory" in reason(error):
@@ -105,7 +105,7 @@ def describe(error: BaseException) -> str:
 
 
 def as_flags(message: str) -> str:
-    """The library's options, written as Python in backticks, as the flags of a command."""
+    """Replace the library's options, written as Python in backticks, by flags of the command."""
 
     def flag(found: re.Match[str]) -> str:
         name, value = found[1].replace("_", "-"), found[2]
@@ -129,7 +129,7 @@ def _prepare_streams() -> None:
     codecs.register_error(NAMES, _name_bytes)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us
+        if stream is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (until the end)
         elif hasattr(stream, "reconfigure"):
             with contextlib.suppress(OSError):  # a file that is full already
@@ -149,7 +149,7 @@ def _name_bytes(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """In one line; where in the code it arose helps no user."""
+    """Print a warning as one line, without its place in the code."""
     if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
         say(f"warning: {message}")
 

@@ -9,11 +9,10 @@ import torch
 import tyro
 
 from firststep.cli.evaluate import evaluate_run, file_name, usual_settings
+from firststep.cli.run_argument import A_RUN
 from firststep.cli.terminal import console, print_wide
 from firststep.errors import FirststepError
 from firststep.evaluation import (
-    DEFAULT_EPISODES,
-    DEFAULT_STEPS,
     Evaluation,
     comparison_figure,
     comparison_frame,
@@ -22,13 +21,16 @@ from firststep.evaluation import (
     load_evaluation,
     steps_table,
 )
+from firststep.evaluation._internal import DEFAULT_EPISODES, DEFAULT_STEPS
 from firststep.plotting import save_figure
 from firststep.training import BUILTIN, Run, open_run
 from firststep.utils import check_folder_writable, make_folder, write_text
 
 
 def compare(
-    runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    runs: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help=f"{A_RUN}; one or more.")
+    ],
     /,
     *,
     steps: tuple[int, ...] = DEFAULT_STEPS,
@@ -41,7 +43,6 @@ def compare(
     others are compared with.
 
     Args:
-        runs: Folders of runs, or builtin:glyphs and the like.
         steps: Numbers of inner steps.
         episodes: Test episodes.
         out: Folder for comparison.csv, .md, .png and .html.
@@ -52,27 +53,33 @@ def compare(
     for run in opened:  # read before hours of testing
         run.metrics()
     check_folder_writable(out)
-    evaluations = [_evaluation(name, run, steps, episodes) for name, run in zip(runs, opened, strict=True)]
+    evaluations = [stored_or_new(name, run, steps, episodes) for name, run in zip(runs, opened, strict=True)]
     write_comparison(evaluations, opened, out)
     print_wide(steps_table(evaluations))
     console().print(f"written: {out}/comparison.html, .csv, .md, .png")
 
 
-def _evaluation(name: str, run: Run, steps: tuple[int, ...], episodes: int) -> Evaluation:
-    """The stored one if it is exactly what a new one would be, else a new one."""
-    folder = Path("evaluations") / run.name if name.startswith(BUILTIN) else run.folder / "evaluations"
+def stored_or_new(name: str, run: Run, steps: tuple[int, ...], episodes: int) -> Evaluation:
+    """Return the stored evaluation if it is exactly what a new one would be, else a new one.
+
+    A model that comes with firststep brings its own, in its folder.
+    """
+    folders = [run.folder / "evaluations"]
+    if name.startswith(BUILTIN):
+        folders.append(Path("evaluations") / run.name)
     wanted = {
         **usual_settings(run.config),
         "episodes": episodes,
         "data_fingerprint": run.record.data_fingerprint,
     }
-    stored = folder / f"{file_name(wanted, run.config, 'best')}.json"
-    if stored.is_file() and run.checkpoint_path("best").is_file():
-        found = load_evaluation(stored)
-        current = run.load("best", torch.device("cpu")).digest
-        same = found.settings == wanted and found.provenance.get("checkpoint") == current
-        if same and set(steps) <= set(found.measurement.steps):
-            return found
+    for folder in folders:
+        stored = folder / f"{file_name(wanted, run.config, 'best')}.json"
+        if stored.is_file() and run.checkpoint_path("best").is_file():
+            found = load_evaluation(stored)
+            current = run.load("best", torch.device("cpu")).digest
+            same = found.settings == wanted and found.provenance.get("checkpoint") == current
+            if same and set(steps) <= set(found.measurement.steps):
+                return found
     return evaluate_run(name, steps=steps, episodes=episodes)[0]
 
 

@@ -8,11 +8,17 @@ from typing import Annotated, Literal
 
 import tyro
 
+from firststep.cli.names import any_of
+from firststep.data import DATASETS
 from firststep.errors import FirststepError
+
+NAME = f'{any_of(DATASETS)}; or "list" to show what each of them is and where it comes from.'
+_FETCHED = (name for name, info in DATASETS.items() if info.files)
+DOWNLOAD = f"First fetch the official files into PATH ({any_of(_FETCHED)})."
 
 
 def data(
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")],
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME", help=NAME)],
     path: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PATH]")] = None,
     /,
     *,
@@ -20,7 +26,7 @@ def data(
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     channels: Annotated[Literal[1, 3] | None, tyro.conf.arg(metavar="1|3")] = None,
     rotations: bool = False,
-    download: bool = False,
+    download: Annotated[bool, tyro.conf.arg(help=DOWNLOAD)] = False,
     skip_broken: bool = False,
     partial: bool = False,
     cache: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
@@ -32,14 +38,11 @@ def data(
     """Look at a dataset: show what was found, check it, build its cache, draw a contact sheet.
 
     Args:
-        name: glyphs, omniglot, cifar-fs, fc100, mini-imagenet, tiered-imagenet, cub or folder;
-            or "list" to show what each of them is and where it comes from.
         path: The folder or archive that holds it. Not needed for glyphs.
         size: Side of the images in pixels; the dataset's usual size if left out.
         seed: glyphs: of the drawing. folder: of the split, where the folders have none.
         channels: folder: 3 for RGB (default), 1 for grey.
         rotations: omniglot: quarter turns as extra classes.
-        download: First fetch the official files into PATH (omniglot, cifar-fs, fc100).
         skip_broken: Leave out images that cannot be decoded, and count them.
         partial: Accept data that differs from the official classes and counts.
         cache: Folder for the cache, instead of beside the data or the user's cache folder.

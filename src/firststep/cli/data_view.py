@@ -10,7 +10,7 @@ from rich.text import Text
 from firststep.cli.terminal import console, render
 from firststep.data import (
     DATASETS,
-    Dataset,
+    CachedDataset,
     Episodes,
     Split,
     get_dataset_info,
@@ -21,7 +21,7 @@ from firststep.errors import FirststepError
 from firststep.utils.table import Table
 
 LISTED_FILES = 5
-"""Broken or odd files that are named; the others are counted."""
+"""Number of broken or ignored files that are named; the others are counted."""
 
 
 def print_registry() -> None:
@@ -43,7 +43,7 @@ def print_registry() -> None:
         screen.print()
 
 
-def print_dataset(dataset: Dataset) -> None:
+def print_dataset(dataset: CachedDataset) -> None:
     screen, record = console(), dataset.record
     screen.print(Text.assemble((dataset.name, "bold"), ": ", record.layout))
     table = Table(["split", "classes", "images", "fewest a class", "most a class"])
@@ -63,7 +63,7 @@ def print_dataset(dataset: Dataset) -> None:
     if not record.differences and get_dataset_info(dataset.name).official is not None:
         _print_line(screen, "official", "classes and counts agree with the published split")
     _print_files(screen, "broken", "images left out", record.broken)
-    _print_files(screen, "odd", "files that are not part of it", record.odd)
+    _print_files(screen, "ignored", "files that are not part of it", record.ignored)
 
 
 def _colours(channels: int) -> str:

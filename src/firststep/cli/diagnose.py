@@ -9,13 +9,16 @@ import torch
 import tyro
 
 from firststep.cli.progress import progress_bar
+from firststep.cli.run_argument import A_RUN
 from firststep.cli.terminal import console, print_wide
 from firststep.cli.user_network import check_forward, import_network
 from firststep.data import Dataset, Episodes, open_dataset
 from firststep.errors import FirststepError
-from firststep.evaluation import SUBSETS, TEST_SEED, measure_first_step, spectrum_figure, to_task
 from firststep.evaluation import diagnose as measure
+from firststep.evaluation import measure_first_step, spectrum_figure, to_task
+from firststep.evaluation._internal import SUBSETS, TEST_SEED
 from firststep.meta_learner import MetaLearner
+from firststep.network import FunctionalModule
 from firststep.plotting import FIGURE_ENDINGS, save_figure
 from firststep.rules import maml
 from firststep.training import TrainConfig, data_for, load_trained
@@ -28,7 +31,15 @@ MOST_QUERIES = 10
 
 
 def diagnose(
-    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN|MODULE")],
+    model: Annotated[
+        str,
+        tyro.conf.Positional,
+        tyro.conf.arg(
+            metavar="RUN|MODULE",
+            help=f"{A_RUN}, or your own module as package.module:NAME, where NAME is an "
+            "nn.Module or a function that makes one.",
+        ),
+    ],
     /,
     *,
     data: str | None = None,
@@ -46,14 +57,13 @@ def diagnose(
     """Eigenvalue spectrum and condition number on test tasks, and what is wrong with the first step.
 
     Args:
-        model: Folder of a run, builtin:glyphs, or your own module as package.module:NAME, where NAME is an
-            nn.Module or a function that makes one.
         data: Dataset; the run's own if left out, glyphs for a module.
         data_path: Where the dataset is.
         image_size: For a module: side of its images.
         classifier: For a module: attribute path of its final linear layer, if it is not found.
-        subsets: Parameter subsets: cls, emb, ebn, body, all, or unions such as cls+emb. With a shared or zero
-            head only those with cls, because nothing else has a gradient before the first step.
+        subsets: Parameter subsets: cls, emb, ebn, body, all, or unions such as cls+emb; if left out those
+            that the network has. With a shared or zero head only those with cls, because nothing else has a
+            gradient before the first step.
         ways: Classes of a task; if left out as a run was trained, and 5 for a module.
         shots: Support images of each class.
         tasks: How many tasks.
@@ -102,6 +112,8 @@ def diagnose(
 
         cpu = torch.device("cpu")
         check_forward(network, torch.from_numpy(episodes[0].support_x), model)
+        if subsets == SUBSETS:  # not chosen, so what the network lacks is left out
+            subsets = tuple(subset for subset in subsets if _has(network, subset))
         chosen = (to_task(episodes[i], cpu) for i in range(tasks))
         try:
             spectra = measure(network, chosen, subsets, tick)
@@ -134,6 +146,14 @@ def diagnose(
     for cause in step.causes() or ["nothing keeps the first step from being a good one"]:
         screen.print(cause)
     screen.print(f"written: {plot}")
+
+
+def _has(network: FunctionalModule, subset: str) -> bool:
+    """Whether the network has such parameters: many have no layer or no norm before the classifier."""
+    try:
+        return bool(network.subset(subset))
+    except ValueError:
+        return False
 
 
 def _rate(config: TrainConfig) -> float | None:

@@ -8,9 +8,11 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from firststep.cli.progress import progress_bar
+from firststep.cli.run_argument import A_RUN
 from firststep.cli.terminal import console, print_wide
 from firststep.distributed import Team, join
-from firststep.evaluation import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, Evaluation, metrics_table
+from firststep.evaluation import Evaluation, metrics_table
+from firststep.evaluation._internal import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED
 from firststep.training import (
     BUILTIN,
     TrainConfig,
@@ -24,7 +26,7 @@ from firststep.utils import check_folder_writable
 
 
 def evaluate(
-    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help=f"{A_RUN}.")],
     /,
     *,
     steps: tuple[int, ...] = DEFAULT_STEPS,
@@ -50,10 +52,9 @@ def evaluate(
     episodes are distributed over the processes; the files are the same.
 
     Args:
-        run: Folder of a run, or builtin:glyphs.
         steps: Numbers of inner steps to test after; beyond the trained number is fine.
         auto: Also choose the number of steps on each support set by cross-validation.
-        rate_multiplier: Take inner steps so many times as long.
+        rate_multiplier: Multiply the length of inner steps by this.
         episodes: Test episodes.
         split: Split that they come from.
         ways: Classes of a task; as trained if left out. Any number for a model with a shared or zero head;
@@ -101,7 +102,7 @@ def evaluate_run(
     team: Team | None = None,
     **options: object,
 ) -> tuple[Evaluation, Path]:
-    """Test with a progress bar and save; gives the evaluation and the files' common path."""
+    """Test with a progress bar and save; return the evaluation and the files' common path."""
     ranks = team or Team()
     on = ranks.device(lambda: choose_device(device or open_run(run).config.device))
     trained = ranks.on_all_ranks(lambda: load_trained(run, which=which, device=device, on=on))
@@ -146,7 +147,7 @@ def file_name(settings: dict[str, Any], config: TrainConfig, which: str) -> str:
 
 
 def usual_settings(config: TrainConfig) -> dict[str, Any]:
-    """Of a test without any flag, but for the number of episodes."""
+    """Return the settings of a test without flags, except the number of episodes."""
     return {
         "data": config.data,
         "split": "test",
@@ -155,5 +156,5 @@ def usual_settings(config: TrainConfig) -> dict[str, Any]:
         "queries": config.queries,
         "seed": TEST_SEED,
         "rate_multiplier": 1.0,
-        "subset": config.subset if config.term is not None else "cls",
+        "subset": config.measured_subset,
     }

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from firststep.errors import FirststepError
-from firststep.jobs import Executor, InlineExecutor, LocalExecutor, RayExecutor
+
+if TYPE_CHECKING:
+    from firststep.jobs import Executor
 
 ExecutorName = Literal["local", "inline", "ray"]
 
 
 def choose_executor(name: ExecutorName, address: str | None, at_once: int | None) -> Executor:
-    """The executor that the flags ask for."""
+    """Return the executor that the flags name."""
+    from firststep.jobs import InlineExecutor, LocalExecutor, RayExecutor
+
     if name != "local" and at_once is not None:
         others = {"ray": "with Ray the cluster's resources decide", "inline": "inline is one at a time"}
         raise FirststepError(f"--at-once is for --executor local: {others[name]}")

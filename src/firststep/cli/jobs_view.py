@@ -18,7 +18,7 @@ SECONDS_BETWEEN_LINES = 30.0  # of one run, where there is no terminal
 
 @contextmanager
 def jobs_view(total: int) -> Iterator[OnEvent]:
-    """Gives the ``on_event`` of :func:`firststep.jobs.run_jobs` for ``total`` jobs, shown on stderr."""
+    """Yield the ``on_event`` of :func:`firststep.jobs.run_jobs` for ``total`` jobs, shown on stderr."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if console.is_terminal:
         with _bars(console) as bars:

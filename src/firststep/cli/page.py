@@ -11,6 +11,7 @@ from typing import Annotated
 import tyro
 
 from firststep.cli.boundary import say
+from firststep.cli.run_argument import A_RUN
 from firststep.cli.terminal import console
 from firststep.errors import FirststepError
 from firststep.page import DEFAULT_HOST, Address, Page, bound, load_models, serve
@@ -19,7 +20,11 @@ SHIPPED_PAIR = ("builtin:glyphs-maml", "builtin:glyphs-conditioned")
 
 
 def page(
-    run: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")] = SHIPPED_PAIR,
+    run: Annotated[
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="RUN ...", help=f"{A_RUN}; MAML beside the conditioned model if left out."),
+    ] = SHIPPED_PAIR,
     /,
     *,
     port: Annotated[int | None, tyro.conf.arg(metavar="PORT")] = None,
@@ -33,7 +38,6 @@ def page(
     Everything stays on this machine; nothing is kept of what you draw or drop. Ctrl-C stops it.
 
     Args:
-        run: Folders of runs, or builtin: models; MAML beside the conditioned model if left out.
         port: Of the address; the next free one from 8421 on if left out.
         host: Serve at another address than this machine's own, with a token: anybody on the network who has
             it can use the page.
@@ -49,7 +53,7 @@ def page(
             raise FirststepError("none of the models can be loaded")
         address = Address.of(host, listening.getsockname()[1])
         if address.token is not None:
-            say(f"warning: served to the network at {host}; whoever has the address below can use the page")
+            say(f"warning: served to the network at {host}; anybody with the address below can use the page")
 
         def show() -> None:
             console().print(f"{address.url}  (Ctrl-C stops)")

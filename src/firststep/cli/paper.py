@@ -1,4 +1,4 @@
-"""``firststep paper``: every table and figure of the paper as a command."""
+"""``firststep paper``: run and show every table and figure of the paper."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from firststep.cli.arguments import call_subcommand
 from firststep.cli.executors import ExecutorName, choose_executor
 from firststep.cli.jobs_view import jobs_view
 from firststep.cli.paper_options import (
+    NO_FLAGS,
     RESULTS,
     RUNS,
     Data,
@@ -32,7 +33,6 @@ from firststep.cli.terminal import console, print_wide
 from firststep.jobs import run_jobs
 from firststep.paper import (
     EXPERIMENTS,
-    UNCHANGED,
     ExperimentResult,
     PlannedRun,
     RunsFailed,
@@ -80,27 +80,27 @@ def run(
     executor: ExecutorName = "local",
     address: str | None = None,
     at_once: int | None = None,
-    changes: Overrides = UNCHANGED,
+    changes: Overrides = NO_FLAGS,
 ) -> None:
-    """Train and test what experiments need, then show them: done runs are skipped, cut ones resumed.
+    """Train and test what experiments need, then show them; finished runs are skipped, others resumed.
 
     Args:
         names: Experiments, or all; `firststep paper list` has them.
         scale: paper is the paper's protocol; laptop and smoke are smaller, and every output says what they
             change.
-        data: Datasets and where they are, for example cifar-fs=PATH; glyphs is embedded and the default of
-            laptop and smoke. An experiment whose dataset is not given is run on the first that is.
+        data: Datasets and their paths, for example cifar-fs=PATH; glyphs is embedded and the default of
+            laptop and smoke. An experiment whose dataset is not given runs on the first that is.
         partial: Accept data that differs from the official classes and counts.
-        only: Only rows that have one of these words in the name of the row or its run, for example conv4.
-        runs: Folder of the runs; the same configuration is trained once, whichever experiment asks for it.
+        only: Only rows with one of these words in the name of the row or its run, for example conv4.
+        runs: Folder of the runs; a configuration that several experiments need is trained once.
         out: Folder for the results, each in a folder EXPERIMENT/DATA-WORDS of its own.
         name: A few words for the folders of the results; the scale and its changes if left out.
-        dry_run: Only show the plan: what is done, cut or to do, and what it takes by a measurement here.
-        executor: local has a process for each run, as many at once as this machine allows; inline takes one
-            run after another in this process; ray uses a Ray cluster.
-        address: Of the Ray cluster.
+        dry_run: Only show the plan: the state of every run, and an estimate of its time and memory.
+        executor: local has a process per run, as many at once as this machine allows; inline takes one run
+            after another in this process; ray uses a Ray cluster.
+        address: Address of the Ray cluster.
         at_once: Maximum number of runs at the same time; as many as fit this machine if left out.
-        changes: What else to change of the scale.
+        changes: Further changes to the scale.
     """
     experiments, settings = chosen(names), settings_of(scale, data, partial, name, changes)
     planned = plan(experiments, settings, runs, only)
@@ -134,21 +134,22 @@ def show(
     out: Folder = RESULTS,
     name: Words | None = None,
     also: Folders = (),
-    changes: Overrides = UNCHANGED,
+    changes: Overrides = NO_FLAGS,
 ) -> None:
-    """Show what exists of experiments beside the paper's numbers; what is missing is marked.
+    """Show the results of experiments beside the paper's numbers; missing ones are marked.
 
     Args:
         names: Experiments, or all.
-        scale: That they were run at.
-        data: That they were run on.
+        scale: Scale that they were run at.
+        data: Datasets that they were run on.
         partial: Whether the data may have been incomplete.
         runs: Folder of the runs.
         out: Folder for the results, each in a folder EXPERIMENT/DATA-WORDS of its own.
         name: A few words for the folders of the results; the scale and its changes if left out.
         also: Folders of results of the same experiment at the same scale, such as results/table3/glyphs-mine.
-            Trainings that `runs` lacks are taken from there: seeds of another machine. Name all in --seeds.
-        changes: What else was changed of the scale.
+            Trainings that `runs` lacks, such as seeds of another machine, are taken from there. Name all in
+            --seeds.
+        changes: Further changes to the scale.
     """
     settings = settings_of(scale, data, partial, name, changes)
     for experiment in chosen(names):
@@ -157,9 +158,9 @@ def show(
 
 
 def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
-    """Put every table and figure of the paper on one HTML page, with every result that exists beside it.
+    """Write one HTML page with every table and figure of the paper, and every result beside it.
 
-    The page needs no other file. What exists of which experiment also goes into a small Markdown file.
+    The page needs no other file. A small Markdown file summarises what was run of each experiment.
 
     Args:
         results: Folder that `run` and `show` wrote into.

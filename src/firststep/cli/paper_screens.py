@@ -1,4 +1,4 @@
-"""What ``firststep paper`` shows on a terminal: a result's table, and a plan with its estimate."""
+"""Print the tables of ``firststep paper``: a result, and a plan with its estimate."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Sequence
 
 from firststep.cli.terminal import console, print_wide
 from firststep.jobs import estimate_resources
-from firststep.paper import Cost, ExperimentResult, PlannedRun
+from firststep.paper import Cost, ExperimentResult, PlannedRun, duration, how_it_was_made
 from firststep.utils import Table, available_cores
 
 GIB = 2**30
 
 
 def print_result(result: ExperimentResult) -> None:
+    """Print the table of a result, and how it was made."""
     print_wide(result.table)
-    for name, text in result.facts.items():
+    for name, text in how_it_was_made(result.record, result.cells).items():
         console().print(f"{name}: {text}")
 
 
 def print_plan(planned: Sequence[PlannedRun], costs: dict[str, Cost | str]) -> None:
-    """Every run with its state, whom it serves and what it takes."""
+    """Print every run with its state, the experiments that need it, time and memory."""
     table = Table(["run", "state", "for", "time", "memory"], title="The plan", left_aligned=3)
     total, unknown = 0.0, 0
     for each in planned:
@@ -53,10 +54,3 @@ def print_plan(planned: Sequence[PlannedRun], costs: dict[str, Cost | str]) -> N
 def _at_once(left: Sequence[PlannedRun]) -> int:
     largest = max(estimate_resources(each.job.config).cpus for each in left)
     return max(1, min(len(left), available_cores() // largest))
-
-
-def duration(seconds: float) -> str:
-    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"

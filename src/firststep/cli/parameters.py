@@ -7,15 +7,18 @@ from typing import Annotated, Literal
 
 import tyro
 
+from firststep.cli.names import any_of, backbone_names
 from firststep.errors import FirststepError
+from firststep.training import TrainConfig
 
+BACKBONES_HELP = f"{any_of(backbone_names())}; all of them if left out."
 PAPER_WAYS = 5
 PAPER_IMAGE_SIZE = 84
 
 
 def parameters(
     *,
-    backbone: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = (),
+    backbone: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...", help=BACKBONES_HELP)] = (),
     filters: Annotated[tuple[int, ...], tyro.conf.arg(metavar="INT ...")] = (32, 64, 128),
     ways: Annotated[int, tyro.conf.arg(metavar="INT")] = PAPER_WAYS,
     image_size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None,
@@ -25,7 +28,6 @@ def parameters(
     """Count the parameters of every method and backbone, with the paper's counts beside them.
 
     Args:
-        backbone: conv4, conv6, resnet10, resnet18 or efficientnet-lite0; all of them if left out.
         filters: Widths of the Conv backbones.
         ways: Classes of a task.
         image_size: Side of the images; if left out 84 px for Conv, 224 for ResNet, 128 for EfficientNet.
@@ -79,8 +81,10 @@ def _rows(
     label = backbone if width is None else f"{backbone}-{width}"
     names = [(name, name, head) for name in METHODS]
     names.insert(1, ("conditioned", "maml", head))
-    if head == "per-class":  # the heads, too, are compared for maml
-        names[2:2] = [(f"maml, {other} head", "maml", other) for other in HEADS if other != head]
+    if head == "per-class":  # maml is shown with every head
+        names[2:2] = [
+            (TrainConfig(head=other).method_label, "maml", other) for other in HEADS if other != head
+        ]
     for shown, name, start in names:
         module = build_backbone(backbone, ways=ways, image_size=size, filters=width)
         method = build_method(name, steps=steps)

@@ -7,11 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from firststep.cli.predictions import Predictions
-from firststep.cli.progress import progress_bar
-from firststep.deployment import load_deployed
 from firststep.errors import FirststepError
-from firststep.evaluation import load_pixels, query_files
 
 
 def predict(
@@ -33,6 +29,12 @@ def predict(
         format: Of the predictions on standard output.
         device: cpu, cuda, ...; exported programs run on the CPU.
     """
+    from firststep.cli.predictions import Predictions
+    from firststep.cli.progress import progress_bar
+    from firststep.deployment import load_deployed
+    from firststep.evaluation import query_files
+    from firststep.evaluation._internal import load_pixels
+
     if not paths:
         raise FirststepError("name the images or folders to classify after the model")
     files = [file for path in paths for file in query_files(path).files]

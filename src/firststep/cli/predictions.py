@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from firststep.cli.terminal import console, render
-from firststep.utils import Table
+from firststep.utils import Cell, Table
+
+LONGEST_NAME = 20
+"""Characters of a class name that leave the rest of the line to the name of the file."""
+SHORTEST_NAME = 16
+"""Characters of a file's name that are shown however narrow the terminal is."""
+LEFT_OUT = "..."
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Predictions:
         return [max(range(len(row)), key=row.__getitem__) for row in self.probabilities]
 
     def show(self, format: str) -> None:
-        """On standard output."""
+        """Print to standard output, and flush: a full disk is told before anything else is."""
         if format == "json":
             print(json.dumps(self._rows(), indent=2, ensure_ascii=False))
         elif format == "csv":
@@ -39,7 +45,9 @@ class Predictions:
                 true = [row["label"]] if self.labels is not None else []
                 table.writerow([row["image"], *true, row["class"], row["probability"], *row["all"].values()])
         else:
-            console().print(render(self._table()))
+            screen = console()
+            screen.print(render(self._table(screen.width)))
+        sys.stdout.flush()
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = []
@@ -58,11 +66,26 @@ class Predictions:
             )
         return rows
 
-    def _table(self) -> Table:
-        known = self.labels is not None
-        columns = ["image", *(["label"] if known else []), "class", "probability"]
-        table = Table(columns, left_aligned=len(columns) - 1)
+    def _table(self, width: int) -> Table:
+        """Return the table for a terminal of that width; wrong answers are marked."""
+        lines = [["image", "label", "class", "probability", ""]]
         for row in self._rows():
-            label = [row["label"]] if known else []
-            table.add_row(row["image"], *label, row["class"], f"{100 * row['probability']:.1f} %")
+            label = row.get("label", row["class"])
+            mark = "" if label == row["class"] else "wrong"
+            lines.append([row["image"], label, row["class"], f"{100 * row['probability']:.1f} %", mark])
+        if self.labels is None:
+            lines = [[image, answer, probability] for image, _, answer, probability, _ in lines]
+        others = [min(LONGEST_NAME, max(map(len, column))) for column in list(zip(*lines, strict=True))[1:]]
+        room = width - sum(others) - 3 * len(lines[0]) - 1  # borders
+        head, *rest = lines
+        table = Table(head, left_aligned=head.index("probability"))
+        for name, (_, *texts) in zip(shortened([line[0] for line in rest], room), rest, strict=True):
+            table.add_row(name, *(Cell(text, bold="wrong" in texts) for text in texts))
         return table
+
+
+def shortened(names: Sequence[str], width: int) -> Sequence[str]:
+    """Return the ends of the names, which tell files apart; whole names where they do not."""
+    kept = max(width, SHORTEST_NAME) - len(LEFT_OUT)
+    ends = [name if len(name) <= kept + len(LEFT_OUT) else LEFT_OUT + name[-kept:] for name in names]
+    return ends if len(set(ends)) == len(set(names)) else names

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from firststep.cli.arguments import call
-from firststep.cli.progress import progress_bar
-from firststep.cli.watch import pretraining_view
+from firststep.cli.names import DatasetName, any_of, backbone_names
 from firststep.errors import FirststepError
-from firststep.training import PretrainConfig, Pretraining, open_data, pretrain
-from firststep.utils import check_folder_writable
+from firststep.training import PretrainConfig
+
+BACKBONE = f"Network: {any_of(backbone_names())}; one that is pretrained already is refused."
 
 
 def main(arguments: list[str]) -> None:
@@ -23,8 +24,14 @@ def main(arguments: list[str]) -> None:
         call(_start, "firststep pretrain", arguments)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Flags(PretrainConfig):
+    data: DatasetName = PretrainConfig.data
+    backbone: Annotated[str, tyro.conf.arg(help=BACKBONE)] = PretrainConfig.backbone
+
+
 def _start(
-    config: Annotated[PretrainConfig, tyro.conf.OmitArgPrefixes],
+    config: Annotated[_Flags, tyro.conf.OmitArgPrefixes],
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
 ) -> None:
     """Train a plain classifier over all training classes; meta-training can start from its weights.
@@ -39,7 +46,7 @@ def _start(
     """
     width = "" if config.filters is None else f"-{config.filters}"
     name = f"pretrain-{config.data}-{config.backbone}{width}-seed{config.seed}"
-    _run(config, None, out or Path("runs") / name)
+    _run(PretrainConfig(**vars(config)), None, out or Path("runs") / name)
 
 
 def _resume(resume: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]) -> None:
@@ -52,6 +59,11 @@ def _resume(resume: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]) -> None:
 
 
 def _run(config: PretrainConfig | None, resume: Path | None, out: Path | None) -> None:
+    from firststep.cli.progress import progress_bar
+    from firststep.cli.watch import pretraining_view
+    from firststep.training import Pretraining, open_data, pretrain
+    from firststep.utils import check_folder_writable
+
     folder = resume or out or Path()
     chosen = config or Pretraining(folder).config
     check_folder_writable(folder)

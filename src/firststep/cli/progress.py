@@ -12,7 +12,7 @@ from firststep.cli.terminal import console
 
 @contextmanager
 def progress_bar(shown: bool = True) -> Iterator[Callable[[str, int, int], None]]:
-    """Gives a function of (what, done, total); on standard error, so that output stays clean."""
+    """Yield a function of (what, done, total); it writes to standard error."""
     if not shown:
         yield lambda what, done, total: None
         return

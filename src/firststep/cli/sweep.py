@@ -5,24 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from firststep.cli.arguments import call
 from firststep.cli.executors import ExecutorName, choose_executor
-from firststep.cli.jobs_view import jobs_view
-from firststep.cli.terminal import console, render
+from firststep.cli.settings import Settings, SettingsFlags
 from firststep.errors import FirststepError
-from firststep.jobs import MACHINE_SETTINGS, Executor, Job, run_jobs
-from firststep.training import TrainConfig, parse_sweep, product_of
-from firststep.utils import MISSING, Table
+from firststep.training import TrainConfig
+
+if TYPE_CHECKING:
+    from firststep.jobs import Executor, Job
+    from firststep.utils import Table
 
 
 def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None:
+    groups = Settings.of(default)
+
     def start(
         sweep: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FIELD=VALUE,VALUE ...")],
-        config: Annotated[TrainConfig, tyro.conf.OmitArgPrefixes] = default,
+        settings: SettingsFlags = groups,
         out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
         executor: ExecutorName = "local",
         address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
@@ -32,19 +35,24 @@ def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None
 
         Args:
             sweep: What varies: flags of a training without dashes, such as method=maml,meta-sgd seed=0,1,2.
-            config: What all have in common.
+            settings: What all have in common.
             out: Folder of the runs; made from the settings, under runs/, if left out.
             executor: local: as many at once as this machine's cores and memory allow; inline: one after
                 another in this process; ray: on a Ray cluster.
             address: Of the Ray cluster; auto for one that runs on this machine.
             at_once: At most this many at once (local).
         """
-        _sweep(sweep, config, out, choose_executor(executor, address, at_once))
+        _sweep(sweep, settings.joined(), out, choose_executor(executor, address, at_once))
 
     call(start, f"firststep train{f' {recipe}' if recipe else ''}", arguments)
 
 
 def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, executor: Executor) -> None:
+    from firststep.cli.jobs_view import jobs_view
+    from firststep.cli.terminal import console, render
+    from firststep.jobs import Job, run_jobs
+    from firststep.training import parse_sweep, product_of
+
     varied = parse_sweep(sweep)
     runs = product_of(config, varied)
     folder = out or default_folder(config, tuple(varied))
@@ -60,12 +68,16 @@ def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, execut
 
 def default_folder(config: TrainConfig, varied: tuple[str, ...]) -> Path:
     """Derived from what all runs have in common, so that the same command finds its runs again."""
+    from firststep.jobs import MACHINE_SETTINGS
+
     common = {k: value for k, value in config.identity().items() if k not in (*varied, *MACHINE_SETTINGS)}
     digest = hashlib.sha256(json.dumps(common, sort_keys=True).encode()).hexdigest()[:8]
     return Path("runs") / f"sweep-{config.data}-{config.ways}way-{config.shots}shot-{digest}"
 
 
 def _table(jobs: list[Job], failed: dict[str, str]) -> Table:
+    from firststep.utils import MISSING, Table
+
     table = Table(["run", "best validation accuracy %", "at update"], title="sweep")
     for job in jobs:
         best = None if job.name in failed else job.run.best_validation()

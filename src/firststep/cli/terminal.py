@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from rich import table as rich_table
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.text import Text
 
 from firststep.utils import Table
 
+COLUMNS = 80
+"""Width that fits every terminal."""
+
 
 class _Screen(Console):
     def on_broken_pipe(self) -> None:
-        """Of itself it would end the process with an error, when the reader, say ``head``, has left."""
+        """Raise when the reader, such as ``head``, has left; rich would exit with an error."""
         raise BrokenPipeError
 
 
@@ -24,7 +27,9 @@ def render(table: Table) -> rich_table.Table:
     """The table for a terminal. Text is shown as it is: ``[bold]`` in a class name is part of the name."""
     shown = rich_table.Table(title=Text(table.title) if table.title else None)
     for number, name in enumerate(table.columns):
-        shown.add_column(Text(name), justify="left" if number < table.left_aligned else "right")
+        # Folded where it does not fit: an ellipsis would hide what tells two names apart.
+        justify: JustifyMethod = "left" if number < table.left_aligned else "right"
+        shown.add_column(Text(name), justify=justify, overflow="fold")
     for number, row in enumerate(table.rows):
         if number and number in table.sections:
             shown.add_section()

@@ -1,4 +1,4 @@
-"""``firststep train``: meta-train a model by a recipe and flags, or go on with a run."""
+"""``firststep train``: meta-train a model by a recipe and flags, or resume a run."""
 
 from __future__ import annotations
 
@@ -9,24 +9,10 @@ from typing import Annotated, Literal
 
 import tyro
 
-from firststep.cli import sweep
 from firststep.cli.arguments import call
-from firststep.cli.progress import progress_bar
-from firststep.cli.terminal import console
-from firststep.cli.watch import training_view
-from firststep.distributed import join, launched
+from firststep.cli.settings import Settings, SettingsFlags
 from firststep.errors import FirststepError
-from firststep.training import (
-    RECIPES,
-    Run,
-    TrainConfig,
-    check_every_rank_has_tasks,
-    open_run,
-    open_training_data,
-    recipe,
-    train,
-)
-from firststep.utils import check_folder_writable
+from firststep.training import RECIPES, TrainConfig, recipe
 
 Backend = Literal["auto", "gloo", "nccl"]
 
@@ -34,31 +20,39 @@ Backend = Literal["auto", "gloo", "nccl"]
 def main(arguments: list[str]) -> None:
     """RECIPE first, if any; its values are the flags' defaults. ``--resume`` takes no configuration."""
     if any(argument.split("=")[0] == "--resume" for argument in arguments):
-        call(_resume, "firststep train", arguments)
+        asks_for_help = {"-h", "--help"} & set(arguments)  # not the folder that --resume takes
+        call(_resume, "firststep train", ["--help"] if asks_for_help else arguments)
         return
     chosen = arguments[0] if arguments and not arguments[0].startswith("-") else None
     default = recipe(chosen) if chosen else TrainConfig()
     rest = arguments[1:] if chosen else arguments
     if any(argument.split("=")[0] == "--sweep" for argument in rest):
+        from firststep.cli import sweep
+
         sweep.main(rest, chosen, default)
         return
+    groups = Settings.of(default)
 
     def start(
-        config: Annotated[TrainConfig, tyro.conf.OmitArgPrefixes] = default,
+        settings: SettingsFlags = groups,
         out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
         backend: Backend = "auto",
     ) -> None:
+        config = settings.joined()
         _run(config, resume=None, out=out or default_folder(config), backend=backend)
 
     start.__doc__ = f"""Meta-train a model.
 
-    Usage: firststep train [RECIPE] [flags]   or   firststep train --resume RUN   or many runs at once:
-    firststep train [RECIPE] [flags] --sweep method=maml,meta-sgd seed=0,1,2   (--sweep --help explains)
+    Usage (--resume --help and --sweep --help explain the last two):
+      firststep train [RECIPE] [flags]
+      firststep train --resume RUN
+      firststep train [RECIPE] [flags] --sweep method=maml,meta-sgd seed=0,1,2
 
-    A recipe sets the flags' defaults, shown below. Recipes: {_recipes()}
+    Recipes, which set the defaults of the flags below:
+{_recipes()}
 
     Args:
-        config: What to train.
+        settings: What to train.
         out: Folder of the new run; made from the settings, under runs/, if left out. Under torchrun, a run
             of the same settings that is there already goes on.
         backend: Under torchrun, how the processes communicate; auto fits the device.
@@ -67,15 +61,18 @@ def main(arguments: list[str]) -> None:
 
 
 def _recipes() -> str:
-    return "; ".join(f"{name}: {(make.__doc__ or '').splitlines()[0]}" for name, make in RECIPES.items())
+    """A line for each recipe."""
+    width = max(map(len, RECIPES))
+    about = {name: (make.__doc__ or "").splitlines()[0] for name, make in RECIPES.items()}
+    return "\n".join(f"      {name:{width}}  {text}" for name, text in about.items())
 
 
 def default_folder(config: TrainConfig) -> Path:
-    """A name that says what differs between runs."""
-    term = config.conditioning if config.term is None else f"{config.conditioning}-{config.subset}"
+    """Return a folder name that tells runs apart."""
+    loss = "" if config.conditioning_loss is None else f"-{config.subset}"
+    method = f"{config.method_slug}-{config.conditioning}{loss}"
     shape = f"{config.ways}way-{config.shots}shot"
-    method = config.method if config.head == "per-class" else f"{config.method}-{config.head}-head"
-    return Path("runs") / f"{config.data}-{config.architecture}-{method}-{term}-{shape}-seed{config.seed}"
+    return Path("runs") / f"{config.data}-{config.architecture}-{method}-{shape}-seed{config.seed}"
 
 
 def _resume(
@@ -103,6 +100,12 @@ def _run(
     updates: int | None = None,
     restart: bool = False,
 ) -> None:
+    from firststep.cli.progress import progress_bar
+    from firststep.cli.watch import training_view
+    from firststep.distributed import join, launched
+    from firststep.training import Run, check_every_rank_has_tasks, open_run, open_training_data, train
+    from firststep.utils import check_folder_writable
+
     with join(backend) as team, ExitStack() as shown:
         chosen = config or team.on_rank0(lambda: open_run(resume or Path()).config)
         check_every_rank_has_tasks(chosen, team)
@@ -127,6 +130,8 @@ def _run(
 
 
 def _say_init(own: list[str]) -> None:
+    from firststep.cli.terminal import console
+
     names = [name.removeprefix("network.") for name in own]
     rest = f"; with their own initial values: {', '.join(names)}" if names else ""
     console(stderr=True).print(f"starting from the given weights{rest}")

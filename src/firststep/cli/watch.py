@@ -20,7 +20,7 @@ SECONDS_BETWEEN_LINES = 60.0
 
 
 class _Clock:
-    """Says when a line is due: there was none for so long."""
+    """Tells when the last printed line is older than an interval."""
 
     def __init__(self, seconds: float = SECONDS_BETWEEN_LINES) -> None:
         self.seconds, self.last = seconds, time.monotonic()
@@ -48,7 +48,7 @@ class _Speed:
 
 
 def _words(name: str, progress: TrainingProgress) -> str:
-    """What a validation found."""
+    """Format the result of a validation."""
     assert progress.validation is not None
     accuracies = " ".join(f"{100 * value:.1f}" for value in progress.validation.mean())
     kappa = progress.validation.mean("condition_number")[0]

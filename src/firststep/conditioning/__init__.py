@@ -1,15 +1,16 @@
 """Conditioning of the inner loop: residuals, Gram matrix, eigenvalues, loss, condition number.
 
-Pure functions of tensors that need nothing but torch, for use in any training loop. Notation, as in
-Hiller, Harandi and Drummond (NeurIPS 2022): sample i of a support set of n has loss ℓ_i and residual
-r_i = sqrt(ℓ_i / n); J is the Jacobian of the residuals with respect to the constrained parameters ψ; the
-non-zero eigenvalues of the Gauss-Newton matrix 2 JᵀJ are twice those of the n x n Gram matrix G = J Jᵀ.
+Pure functions of tensors that need only torch, for any training loop. The notation follows Hiller, Harandi
+and Drummond (NeurIPS 2022). Sample i of a support set of n has loss ℓ_i and residual r_i = sqrt(ℓ_i / n).
+J is the Jacobian of the residuals with respect to the constrained parameters ψ. The non-zero eigenvalues of
+the Gauss-Newton matrix 2 JᵀJ are twice those of the n x n Gram matrix G = J Jᵀ.
 """
 
 from firststep.conditioning.classifier import classifier_gram
 from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
 from firststep.conditioning.jacobian_rows import gram_in_graph
-from firststep.conditioning.loss import CONDITIONING_LOSSES, GramLoss, conditioning_loss
+from firststep.conditioning.loss import conditioning_loss
+from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss
 from firststep.conditioning.residuals import cross_entropy_residuals, residuals, scaled_errors
 from firststep.conditioning.saved_memory import counting_saved
 from firststep.conditioning.spectrum import (

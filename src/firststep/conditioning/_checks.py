@@ -1,4 +1,4 @@
-"""Argument checks shared by the public functions: a ValueError that says which argument, and why."""
+"""Argument checks of the public functions: a ValueError names the argument and the reason."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def require_tensor(name: str, value: object, min_dims: int, shape: str) -> None:
 
 
 def require_finite(name: str, value: Tensor) -> None:
-    """Reads the values, so it waits for the device; callers offer ``check_finite=False`` to skip it."""
+    """Refuse NaN and infinities. Reading the values waits for the device."""
     if not holds(torch.isfinite(value).all()):
         bad = "NaN" if holds(torch.isnan(value).any()) else "infinite values"
         raise ValueError(f"{name} contains {bad}")
 
 
 def require_classification(logits: Tensor, labels: Tensor, check_finite: bool) -> None:
-    """Logits [..., n, classes] and integer labels [..., n] that index them."""
+    """Refuse all but logits [..., n, classes] and integer labels [..., n] that index them."""
     require_tensor("logits", logits, 2, "[..., n, classes]")
     require_tensor("labels", labels, 1, "[..., n]")
     if labels.shape != logits.shape[:-1]:
@@ -43,7 +43,7 @@ def require_classification(logits: Tensor, labels: Tensor, check_finite: bool) -
 
 
 def holds(condition: Tensor) -> bool:
-    """Its value, or True inside ``torch.vmap``, which has no value to read."""
+    """Return the condition's value; True inside ``torch.vmap``, where values cannot be read."""
     try:
         return bool(condition)
     except RuntimeError as error:

@@ -11,23 +11,23 @@ from firststep.conditioning.residuals import scaled_errors
 def classifier_gram(
     features: Tensor, logits: Tensor, labels: Tensor, bias: bool = True, *, check_finite: bool = True
 ) -> Tensor:
-    """G = J Jᵀ for ψ = weight and bias of a linear softmax classifier, float64 [..., n, n].
+    """Return G = J Jᵀ for ψ = weight and bias of a linear softmax classifier, float64 [..., n, n].
 
     With logits z_i = W φ_i + b and e_i = softmax(z_i) - onehot(y_i),
 
         ∂r_i/∂W = e_i φ_iᵀ / (2 sqrt(n ℓ_i)),     ∂r_i/∂b = e_i / (2 sqrt(n ℓ_i)),
         G_ij = (e_i · e_j) (φ_i · φ_j + 1) / (4 n sqrt(ℓ_i ℓ_j)),
 
-    so G is the elementwise product of two n x n Gram matrices. It differentiates like any torch expression:
-    its gradient reaches every parameter that formed the features.
+    so G is the elementwise product of two n x n Gram matrices. It is a plain torch expression: its gradient
+    reaches every parameter that formed the features.
 
     Args:
         features: the classifier's input, [..., n, d].
         logits: the classifier's output, [..., n, classes].
         labels: integers [..., n].
         bias: whether the classifier's bias belongs to ψ (the +1 in the formula).
-        check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait.
-            Inside ``torch.vmap``, where they cannot be read, nothing is refused.
+        check_finite: refuse NaN, infinities and labels out of range. Reading the values makes a GPU wait.
+            Nothing is refused inside ``torch.vmap``, where values cannot be read.
 
     Examples:
         >>> features = torch.randn(10, 32)

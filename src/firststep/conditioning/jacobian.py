@@ -1,19 +1,19 @@
 """The Gram matrix of any residual vector and any parameters, from batched vector-Jacobian products.
 
-Batch norm on batch statistics couples the samples, so tricks that take each sample's gradient alone are
+Batch norm on batch statistics couples the samples, so methods that take each sample's gradient alone are
 wrong. Here row i of J is the vector-Jacobian product of the whole residual vector with the unit vector i.
 
-Memory is bounded twice. Rows are taken ``chunk_size`` at a time, because each carries its own cotangents
-through the network. Parameters are taken in groups, top layers first, because G is the sum of the groups'
-Gram matrices: only one group of J's columns exists at a time.
+Memory is bounded twice. Rows are computed ``chunk_size`` at a time, because each needs its own cotangents in
+the network. Parameters are processed in groups, top layers first: G is the sum of the groups' Gram matrices,
+so only one group of J's columns is held at a time.
 
-The gradient is written out by hand, in the same chunks, so that no graph of all rows is ever held. For a
-cotangent W of G, with S = W + Wᵀ,
+The gradient is written by hand, in the same chunks, so that the graph of all rows is never held at once. For
+a cotangent W of G, with S = W + Wᵀ,
 
     d Σ_ij W_ij J_i·J_j = Σ_i (Σ_j S_ij J_j) · dJ_i,
 
-so row i of J is differentiated once, against the fixed vector Jᵀ S_i. Where J itself fits in memory it is
-saved for that; otherwise Jᵀ S_i is one more vector-Jacobian product.
+so row i of J is differentiated once, against the constant vector Jᵀ S_i. J is saved for this if it fits in
+memory; otherwise Jᵀ S_i is one more vector-Jacobian product.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from firststep.conditioning._checks import require_finite
 from firststep.conditioning.jacobian_rows import ResidualFunction, evaluate, pull_rows
 
 JACOBIAN_MEMORY = 2**29  # bytes for J's columns, and again for the rows' cotangents
-# A GPU is fastest with as many rows at once as there is room for; a CPU gains little from more than this.
+# A GPU is fastest with as many rows at once as fit in memory; a CPU gains little beyond this size.
 _CPU_CHUNK = 2**28
-# A row that is differentiated again keeps its own backward graph: about this many times the forward's.
+# A row that is differentiated again keeps its backward graph: about this many times the forward graph.
 _SECOND_ORDER_COST = 3
 
 
@@ -45,17 +45,17 @@ def jacobian_gram(
     memory: int = JACOBIAN_MEMORY,
     check_finite: bool = True,
 ) -> Tensor:
-    """G = J Jᵀ with J = ∂residuals/∂ψ, float64 [..., n, n]; once differentiable in all of ``params``.
+    """Return G = J Jᵀ with J = ∂residuals/∂ψ, float64 [..., n, n]; once differentiable in ``params``.
 
     Args:
         residuals: a function of the parameter dict that returns the residual vector [..., n], such as
-            ``lambda p: cross_entropy_residuals(functional_call(model, p, (images,)), labels)``. Everything
-            the gradient of G shall reach must come in through ``params``; closing over other tensors that
-            require grad is refused, because their gradient would silently be lost.
+            ``lambda p: cross_entropy_residuals(functional_call(model, p, (images,)), labels)``. Every tensor
+            that requires grad must come in through ``params``. Closing over another one is refused, because
+            its gradient would be lost silently.
         params: every parameter that the residuals depend on, by name.
-        wrt: the names that make up ψ; default all.
-        chunk_size: rows of J computed at once; default as many as fit in ``memory``.
-        memory: bytes to spend on J's columns and, again, on the rows' cotangents.
+        wrt: names of the parameters in ψ; default all.
+        chunk_size: number of rows of J computed at once; default as many as fit in ``memory``.
+        memory: bytes for J's columns, and the same again for the rows' cotangents.
         check_finite: refuse parameters with NaN or infinities (reads the values).
 
     Examples:
@@ -95,18 +95,18 @@ class _Plan:
     chunk_size: int | None
     memory: int
     row_bytes: int = 0
-    """What one row touches on its way down to ψ; found when the rows are first computed."""
+    """Bytes that one row touches on its way back to ψ; measured when the rows are first computed."""
 
     def rows(self, vector: Tensor, cost: int = 1) -> Iterator[slice]:
-        """Slices over the rows of J that are processed together; each takes ``cost`` times its bytes."""
+        """Yield slices of the rows of J to process together; a row takes ``cost`` times its bytes."""
         bytes_per_row = cost * self.row_bytes
-        room = min(self.memory, _CPU_CHUNK) if vector.device.type == "cpu" else self.memory
-        size = self.chunk_size or max(1, min(vector.numel(), room // max(1, bytes_per_row)))
+        budget = min(self.memory, _CPU_CHUNK) if vector.device.type == "cpu" else self.memory
+        size = self.chunk_size or max(1, min(vector.numel(), budget // max(1, bytes_per_row)))
         for start in range(0, vector.numel(), size):
             yield slice(start, min(start + size, vector.numel()))
 
     def groups(self, vector: Tensor) -> Iterator[list[slice]]:
-        """Such slices in groups whose graphs fit in memory together: each group is differentiated at once."""
+        """Yield groups of slices whose graphs fit in memory together, to differentiate at once."""
         chunks = list(self.rows(vector, _SECOND_ORDER_COST))
         chunk_bytes = _SECOND_ORDER_COST * self.row_bytes * (chunks[0].stop - chunks[0].start)
         together = max(1, self.memory // max(1, chunk_bytes))
@@ -114,14 +114,14 @@ class _Plan:
             yield chunks[start : start + together]
 
     def saves_jacobian(self, leaves: dict[str, Tensor], rows: int) -> bool:
-        """Whether J fits in memory as a whole: four times, for the forms it takes on the way back."""
+        """Return whether four copies of J fit in memory: the backward pass holds it in several forms."""
         j_bytes = rows * sum(leaves[name].numel() * leaves[name].element_size() for name in self.psi)
         return 4 * j_bytes <= self.memory
 
     def column_groups(self, leaves: dict[str, Tensor], rows: int) -> Iterator[list[Tensor]]:
-        """Parameters whose columns of J fit in memory together, the last layers first.
+        """Yield groups of parameters whose columns of J fit in memory together, top layers first.
 
-        Top first, since reaching a top layer costs only the part of the network above it.
+        A pass back to a top layer costs only the part of the network above it.
         """
         group: list[Tensor] = []
         used = 0
@@ -136,7 +136,7 @@ class _Plan:
 
 
 class _JacobianGram(torch.autograd.Function):
-    """G and, where it fits in memory, J: for the backward pass alone."""
+    """G and, if it fits in memory, J for the backward pass."""
 
     @staticmethod
     def forward(plan: _Plan, *values: Tensor) -> tuple[Tensor, ...]:
@@ -144,7 +144,7 @@ class _JacobianGram(torch.autograd.Function):
             name: value.detach().requires_grad_(name in plan.psi)
             for name, value in zip(plan.names, values, strict=True)
         }
-        # Only ψ requires grad here, so that what is saved is what a row touches.
+        # Only ψ requires grad, so the saved bytes are those that a row touches.
         vector, plan.row_bytes = evaluate(plan.residuals, leaves)
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
@@ -179,9 +179,9 @@ class _JacobianGram(torch.autograd.Function):
         if grad_gram is None:
             return (None,) * (1 + len(plan.names))
         values, saved = ctx.saved_tensors[: len(plan.names)], ctx.saved_tensors[len(plan.names) :]
-        wanted = dict(zip(plan.names, ctx.needs_input_grad[1:], strict=True))
+        needed = dict(zip(plan.names, ctx.needs_input_grad[1:], strict=True))
         leaves = {
-            name: value.detach().requires_grad_(wanted[name] or name in plan.psi)
+            name: value.detach().requires_grad_(needed[name] or name in plan.psi)
             for name, value in zip(plan.names, values, strict=True)
         }
         vector = evaluate(plan.residuals, leaves)[0]
@@ -193,7 +193,7 @@ class _JacobianGram(torch.autograd.Function):
         cotangents = blocks.view(rows, *vector.shape)
         all_fixed = [(blocks.double() @ j.reshape(rows, -1).double()).to(j.dtype).view_as(j) for j in saved]
         psi = [leaves[name] for name in plan.psi]
-        targets = [leaf for name, leaf in leaves.items() if wanted[name]]
+        targets = [leaf for name, leaf in leaves.items() if needed[name]]
         total = [torch.zeros_like(target) for target in targets]
         for chunks in plan.groups(vector):
             products: list[Tensor] = []
@@ -204,10 +204,10 @@ class _JacobianGram(torch.autograd.Function):
                     products.extend((f * j).sum() for f, j in zip(fixed, rows_of_j, strict=True))
             with torch.enable_grad():
                 product = torch.stack(products).sum()
-            if not product.requires_grad:  # J does not depend on any parameter: linear residuals
+            if not product.requires_grad:  # linear residuals: J is constant
                 continue
             grads = torch.autograd.grad(product, targets, retain_graph=True, allow_unused=True)
             total = [t if g is None else t + g for t, g in zip(total, grads, strict=True)]
-            del products, product, rows_of_j  # and with them this group's graphs
+            del products, product, rows_of_j  # frees this group's graphs
         remaining = iter(total)
-        return None, *(next(remaining) if wanted[name] else None for name in plan.names)
+        return None, *(next(remaining) if needed[name] else None for name in plan.names)

@@ -1,4 +1,4 @@
-"""Rows of the Jacobian of a residual vector, any number at once, and their Gram matrix as a graph."""
+"""Rows of the Jacobian of a residual vector, in batches, and their Gram matrix in autograd's graph."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch.autograd import Function
 
 from firststep.conditioning.saved_memory import counting_saved
 
-# Operations whose backward passes torch.func batches in steps that can be differentiated again. It is a list
-# of what is known to be right, for others go wrong in silence: of F.batch_norm's backward pass the batched
-# form takes the batch's mean and variance for constants.
+# Operations whose batched backward pass in torch.func can be differentiated again. Only operations that were
+# checked are listed, because others are wrong silently: the batched backward pass of F.batch_norm treats the
+# batch's mean and variance as constants.
 _BATCHABLE = frozenset({
     "Add", "Addmm", "Clamp", "Clone", "Convolution", "Div", "Exp", "Gather", "Logaddexp",
     "Logsumexp", "MaskedFill", "MaxPool2DWithIndices", "Mean", "Mul", "Relu", "Rsqrt", "Sqrt", "Squeeze",
@@ -24,7 +24,7 @@ ResidualFunction = Callable[[dict[str, Tensor]], Tensor]
 
 
 def evaluate(residuals: ResidualFunction, leaves: dict[str, Tensor]) -> tuple[Tensor, int]:
-    """The residual vector with its graph, and the bytes that one pass back through it touches."""
+    """Return the residual vector with its graph, and the bytes that one backward pass touches."""
     with torch.enable_grad(), counting_saved() as saved:
         vector = residuals(dict(leaves))
     if not isinstance(vector, Tensor) or vector.dim() < 1 or vector.numel() == 0:
@@ -34,7 +34,7 @@ def evaluate(residuals: ResidualFunction, leaves: dict[str, Tensor]) -> tuple[Te
 
 
 def _nodes(vector: Tensor) -> Iterator[torch.autograd.graph.Node]:
-    """The operations that a tensor was computed with, and the leaves."""
+    """Yield the nodes of autograd's graph behind a tensor, leaves included."""
     seen: set[torch.autograd.graph.Node] = set()
     stack = [vector.grad_fn]
     while stack:
@@ -46,7 +46,7 @@ def _nodes(vector: Tensor) -> Iterator[torch.autograd.graph.Node]:
 
 
 def _refuse_captured(vector: Tensor, leaves: dict[str, Tensor]) -> None:
-    """A tensor that requires grad but is not in ``params`` would lose its gradient: say so."""
+    """Refuse a tensor that requires grad but is not in ``params``: its gradient would be lost."""
     known = {id(leaf) for leaf in leaves.values()}
     for node in _nodes(vector):
         variable = getattr(node, "variable", None)
@@ -58,13 +58,13 @@ def _refuse_captured(vector: Tensor, leaves: dict[str, Tensor]) -> None:
 
 
 def batchable(vector: Tensor) -> bool:
-    """Whether many rows can be pulled at once, each operation for all of them."""
+    """Return whether the backward pass can be batched over many rows."""
     return all(_is_batchable(node) for node in _nodes(vector) if not hasattr(node, "variable"))
 
 
 def _is_batchable(node: torch.autograd.graph.Node) -> bool:
     written_in_python = getattr(node, "_forward_cls", None)
-    if written_in_python is not None:  # then its author says so
+    if written_in_python is not None:  # a Function declares it itself
         return bool(written_in_python.generate_vmap_rule)
     return node.name().rstrip("0123456789").removesuffix("Backward") in _BATCHABLE
 
@@ -72,7 +72,7 @@ def _is_batchable(node: torch.autograd.graph.Node) -> bool:
 def pull_rows(
     vector: Tensor, inputs: list[Tensor], cotangents: Tensor, create_graph: bool = False
 ) -> tuple[Tensor, ...]:
-    """Jᵀ c for a batch of cotangents: one [batch, *shape] tensor for each input."""
+    """Return Jᵀ c for a batch of cotangents: one tensor [batch, *shape] per input."""
     reached: list[int] = []  # inputs that the vector depends on
 
     def pull(cotangent: Tensor) -> list[Tensor]:
@@ -94,12 +94,11 @@ def pull_rows(
 
 
 def gram_in_graph(vector: Tensor, psi: list[Tensor]) -> Tensor:
-    """G = J Jᵀ, float64 [n, n], of a residual vector [n] that was computed from ψ; differentiable.
+    """Return G = J Jᵀ, float64 [n, n], of a residual vector [n] computed from ψ, in autograd's graph.
 
-    It is a part of autograd's own graph, for a compiler that records it with the computation around it.
-    :func:`jacobian_gram` bounds its memory, and for that passes the network again on its way back. Where rows
-    do not reach deep, their graph is small: then one backward pass serves the Gram matrix and whatever else
-    is differentiated with it.
+    A compiler can record this graph together with the computation around it. :func:`jacobian_gram` bounds
+    its memory, and runs the network again in its backward pass. If ψ is near the output, the rows' graph is
+    small, and one backward pass serves the Gram matrix and the rest of the loss.
     """
     identity = torch.eye(len(vector), dtype=vector.dtype, device=vector.device)
     rows = pull_rows(vector, psi, identity, create_graph=True)
@@ -107,7 +106,7 @@ def gram_in_graph(vector: Tensor, psi: list[Tensor]) -> Tensor:
 
 
 class _OuterProduct(Function):
-    """J Jᵀ; autograd's own derivative of it takes two products with J instead of one."""
+    """J Jᵀ with one product in its backward pass; autograd's own derivative takes two."""
 
     @staticmethod
     def forward(ctx: Any, j: Tensor) -> Tensor:
@@ -122,7 +121,7 @@ class _OuterProduct(Function):
 
 
 def _columns(rows: Tensor) -> Tensor:
-    """[n, parameters]; G does not depend on their order, so kernels' is the one they have in memory."""
+    """Return the rows as [n, parameters]; G does not depend on the order, so keep that of memory."""
     if rows.dim() == 5:  # [n, out, in, height, width], mostly channels last in memory
         rows = rows.permute(0, 1, 3, 4, 2)
     return rows.reshape(len(rows), -1).double()

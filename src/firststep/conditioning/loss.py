@@ -1,42 +1,12 @@
-"""The conditioning loss in one call, and the losses by name."""
+"""The conditioning loss of a linear classifier in one call."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
 
 from torch import Tensor
 
 from firststep.conditioning._checks import require_finite
 from firststep.conditioning.classifier import classifier_gram
-from firststep.conditioning.spectrum import log_condition_number, log_eigenvalue_variance
-from firststep.utils.registry import Registry
-
-GramLoss = Callable[[Tensor], Tensor]
-"""Gram matrix [..., n, n] → loss [...], float64 and differentiable.
-
-Examples:
-    >>> def spread(gram):
-    ...     values = torch.linalg.eigvalsh(gram)
-    ...     return values.std(-1) / values.mean(-1)
-    >>> features = torch.randn(10, 32)
-    >>> fs.conditioning_loss(features, torch.nn.Linear(32, 5)(features), support_y, loss=spread).shape
-    torch.Size([])
-"""
-
-CONDITIONING_LOSSES: Registry[GramLoss] = Registry(
-    "conditioning loss",
-    **{
-        "variance": partial(log_eigenvalue_variance, check_finite=False),
-        "log-kappa": partial(log_condition_number, check_finite=False),
-    },
-)
-"""Add your own with ``CONDITIONING_LOSSES.register("name", loss)``.
-
-Examples:
-    >>> list(fs.CONDITIONING_LOSSES)
-    ['variance', 'log-kappa']
-"""
+from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss
 
 
 def conditioning_loss(
@@ -48,10 +18,10 @@ def conditioning_loss(
     loss: str | GramLoss = "variance",
     check_finite: bool = True,
 ) -> Tensor:
-    """Variance of the log-eigenvalues of the classifier's Gram matrix, float64 [...].
+    """Return the variance of the log-eigenvalues of the classifier's Gram matrix, float64 [...].
 
-    Add ``gamma * conditioning_loss(...)`` of the *support* set, at the parameters before each inner step,
-    to the outer loss of your own MAML loop, averaged over the steps (the paper uses gamma = 1)::
+    In your own MAML loop, compute it on the *support* set at the parameters before each inner step. Add its
+    mean over the steps, times gamma, to the outer loss (the paper uses gamma = 1)::
 
         features = body(support_x)
         logits = classifier(features)
@@ -59,12 +29,12 @@ def conditioning_loss(
 
     Args:
         features: the linear classifier's input on the support set, [..., n, d].
-        logits: its output, [..., n, classes].
+        logits: the classifier's output, [..., n, classes].
         labels: integers [..., n].
         bias: whether the classifier's bias is among the constrained parameters.
         loss: ``variance``, another name in ``CONDITIONING_LOSSES``, or any function of the Gram matrix.
-        check_finite: refuse NaN, infinities and labels out of range; reading the values makes a GPU wait.
-            Inside ``torch.vmap``, where they cannot be read, nothing is refused.
+        check_finite: refuse NaN, infinities and labels out of range. Reading the values makes a GPU wait.
+            Nothing is refused inside ``torch.vmap``, where values cannot be read.
 
     Examples:
         >>> features = torch.randn(10, 32)
@@ -75,5 +45,5 @@ def conditioning_loss(
     """
     gram = classifier_gram(features, logits, labels, bias, check_finite=check_finite)
     if check_finite:
-        require_finite("the Gram matrix of these features", gram)  # finite features may be too large for it
+        require_finite("the Gram matrix of these features", gram)  # finite features can overflow in it
     return (CONDITIONING_LOSSES[loss] if isinstance(loss, str) else loss)(gram)

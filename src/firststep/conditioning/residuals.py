@@ -1,13 +1,13 @@
-"""Losses as least-squares residuals; softmax cross-entropy exact where the naive formula is 0/0.
+"""Losses as least-squares residuals; softmax cross-entropy is exact where the naive formula is 0/0.
 
 With the margin m_i = log Σ_{c≠y} exp(z_ic) - z_iy of sample i,
 
     ℓ_i = log(1 + exp(m_i))                         the cross-entropy
     e_i = sigmoid(m_i) (q_i - onehot(y_i))          its gradient in the logits, softmax(z_i) - onehot(y_i)
 
-where q_i is the softmax over the wrong classes alone. A sample that is fit well has m_i → -∞, where ℓ_i and
-e_i both vanish like exp(m_i), so that e_i / sqrt(ℓ_i) → exp(m_i / 2) (q_i - onehot(y_i)) stays meaningful
-although its two parts underflow. Everything here runs in float64.
+where q_i is the softmax over the wrong classes only. A well-fit sample has m_i → -∞. Then ℓ_i and e_i both
+vanish like exp(m_i), and e_i / sqrt(ℓ_i) → exp(m_i / 2) (q_i - onehot(y_i)) stays accurate although both
+underflow. Everything here runs in float64.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from torch import Tensor
 
 from firststep.conditioning._checks import holds, require_classification, require_finite, require_tensor
 
-# Below this margin exp(m) < 2^-57: the first-order limits used there are exact in float64.
+# Below this margin exp(m) < 2^-57, so the first-order limits are exact in float64.
 WELL_FIT = -40.0
 
 
 def residuals(losses: Tensor, *, check_finite: bool = True) -> Tensor:
-    """r_i = sqrt(ℓ_i / n), so that Σ r_i² is the mean loss; float64 [..., n].
+    """Return r_i = sqrt(ℓ_i / n), so that Σ r_i² is the mean loss; float64 [..., n].
 
-    The square root's derivative is infinite at 0. A sample without loss has nothing left to pull, so its
-    gradient is defined as 0 there. For softmax cross-entropy prefer :func:`cross_entropy_residuals`, which
-    knows the true limit.
+    The square root's derivative is infinite at 0, so the gradient of a sample with loss 0 is defined as 0.
+    For softmax cross-entropy prefer :func:`cross_entropy_residuals`, which uses the true limit.
 
     Args:
         losses: non-negative, one per sample, [..., n].
@@ -51,16 +50,16 @@ def residuals(losses: Tensor, *, check_finite: bool = True) -> Tensor:
 
 
 def margin(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The margins m [..., n] and the right class as a mask [..., n, classes]."""
+    """Return the margins m [..., n] and a mask of the right class [..., n, classes]."""
     logits = logits.double()
-    # Not F.one_hot, which reads the labels' values: a GPU would wait and a tracer give up.
+    # F.one_hot reads the labels' values, which makes a GPU wait and a tracer fail.
     right = labels.unsqueeze(-1) == torch.arange(logits.shape[-1], device=labels.device)
     wrong = logits.masked_fill(right, -math.inf)
     return wrong.logsumexp(-1) - logits.gather(-1, labels.long().unsqueeze(-1)).squeeze(-1), right
 
 
 def root_loss(margin: Tensor) -> Tensor:
-    """sqrt(ℓ) of a margin, with its true (finite) derivatives also where ℓ underflows."""
+    """Return sqrt(ℓ) of a margin, with the true, finite derivatives also where ℓ underflows."""
     well_fit = margin < WELL_FIT
     ordinary = margin.masked_fill(well_fit, 0.0)  # keeps the unused branch, and its gradient, finite
     limit = torch.exp(margin.clamp(max=WELL_FIT) / 2)
@@ -68,7 +67,7 @@ def root_loss(margin: Tensor) -> Tensor:
 
 
 def scaled_errors(logits: Tensor, labels: Tensor) -> Tensor:
-    """e_i / sqrt(ℓ_i), float64 [..., n, classes].
+    """Return e_i / sqrt(ℓ_i), float64 [..., n, classes].
 
     Examples:
         >>> from firststep.conditioning import scaled_errors
@@ -86,16 +85,16 @@ def scaled_errors(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def cross_entropy_residuals(logits: Tensor, labels: Tensor, *, check_finite: bool = True) -> Tensor:
-    """r_i = sqrt(ℓ_i / n) of the softmax cross-entropy, float64 [..., n].
+    """Return r_i = sqrt(ℓ_i / n) of the softmax cross-entropy, float64 [..., n].
 
-    The squares sum to the mean cross-entropy. Use it as the residual of :func:`jacobian_gram`; unlike
-    ``residuals(cross_entropy(...))`` it keeps the right gradient for samples whose loss underflows.
+    The squares sum to the mean cross-entropy. Use it for :func:`jacobian_gram`. Unlike
+    ``residuals(cross_entropy(...))`` it has the right gradient for samples whose loss underflows.
 
     Args:
         logits: [..., n, classes].
         labels: integers [..., n].
-        check_finite: refuse NaN, infinite logits and labels out of range; reading the values makes a GPU
-            wait. Inside ``torch.vmap``, where they cannot be read, nothing is refused.
+        check_finite: refuse NaN, infinite logits and labels out of range. Reading the values makes a GPU
+            wait. Nothing is refused inside ``torch.vmap``, where values cannot be read.
 
     Examples:
         >>> r = fs.cross_entropy_residuals(torch.zeros(4, 5), torch.tensor([0, 1, 2, 3]))

@@ -1,4 +1,4 @@
-"""How much memory an autograd graph holds for its backward pass."""
+"""The memory that an autograd graph holds for its backward pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Saved:
-    """The storages that were saved; views of one count once."""
+    """The saved storages; several views of one storage count once."""
 
     def __init__(self) -> None:
         self._storages: dict[int, int] = {}
@@ -18,8 +18,8 @@ class Saved:
     def note(self, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         self._storages[storage._cdata] = storage.nbytes()
-        # Not the tensor itself: an operation that saves its own result would hold itself for ever. Autograd
-        # puts the graph back on what it finds here.
+        # Detached, because an operation that saves its own result would keep itself alive forever. Autograd
+        # reattaches the graph.
         return tensor.detach()
 
     @property
@@ -29,7 +29,7 @@ class Saved:
 
 @contextmanager
 def counting_saved() -> Iterator[Saved]:
-    """Counts what graphs save that are made inside."""
+    """Count the bytes that graphs made inside the block save."""
     saved = Saved()
     with torch.autograd.graph.saved_tensors_hooks(saved.note, lambda tensor: tensor):
         yield saved

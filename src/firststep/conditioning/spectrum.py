@@ -1,20 +1,20 @@
-"""Eigenvalues of a Gram matrix, and figures of them: variance of the logarithms, condition number.
+"""Eigenvalues of a Gram matrix and their statistics: variance of the logarithms, condition number.
 
-An eigenvalue under ``rtol`` times the largest cannot be told from rounding noise. There are two reasons for
-one, and they are told apart by the Gram matrix of the *normalised* rows of J, C_ij = G_ij / sqrt(G_ii G_jj),
-which does not change with the size of the residuals:
+An eigenvalue below the noise floor, ``rtol`` times the largest, cannot be told from rounding noise. It has
+one of two causes. The Gram matrix of the *normalised* rows of J, C_ij = G_ij / sqrt(G_ii G_jj), tells them
+apart, because it does not depend on the size of the residuals:
 
-- the samples repeat each other, or there are more of them than parameters. Then C lacks that rank too. So
-  many of the smallest eigenvalues are zeros of the task, not of the model, and enter no figure (the paper
-  means the non-zero eigenvalues);
-- the residuals of some samples have all but vanished, as those of a class that the classifier favours. Then
-  the eigenvalue counts, at the border ``rtol * largest``: dropping it would call a collapsed model well
-  conditioned the moment it gets worse. Its value stands still from there on, and its gradient remains that of
-  its logarithm, which the identity Σ log λ(G) = Σ log λ(C) + Σ log G_ii gives for all of them together: so a
-  collapsed model is still pulled out of it.
+- Samples repeat each other, or outnumber the parameters. Then C has the same lower rank. These zeros belong
+  to the task, not to the model, and are left out of all statistics. (The paper means the non-zero
+  eigenvalues.)
+- The residuals of some samples have almost vanished, such as those of a class that the classifier favours.
+  Then the eigenvalue counts with the value of the noise floor. Dropping it would call a collapsed model well
+  conditioned just when it gets worse. The value is constant below the floor, but its gradient is still that
+  of its logarithm, so the loss can pull a collapsed model back. The identity
+  Σ log λ(G) = Σ log λ(C) + Σ log G_ii gives the sum of these gradients.
 
-Only ``eigvalsh`` is differentiated: the gradient of an eigenvalue is v vᵀ, free of the 1/(λ_i - λ_j) that
-makes eigenvectors' gradients explode.
+Only ``eigvalsh`` is differentiated: the gradient of an eigenvalue is v vᵀ, without the factors 1/(λ_i - λ_j)
+that make gradients of eigenvectors explode.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ import torch
 from torch import Tensor
 
 from firststep.conditioning._checks import holds, require_finite, require_tensor
+from firststep.conditioning.registry import conditioning_loss_named
 
-# How far rounding can take the entries and eigenvalues of a Gram matrix, relative to its largest entry.
+# Rounding error of the entries and eigenvalues of a Gram matrix, relative to its largest entry.
 _TOLERANCE = 1e-9
-_COARSE_TOLERANCE = 1e-3  # of a matrix that was computed in less than double precision
-# Reciprocals of eigenvalues below this would overflow on the way back.
+_COARSE_TOLERANCE = 1e-3  # for matrices in lower precision than float64
+# In the backward pass, reciprocals of smaller eigenvalues would overflow.
 _SMALLEST = torch.finfo(torch.float64).tiny / torch.finfo(torch.float64).eps
 
 
 def eigenvalues(gram: Tensor, *, check_finite: bool = True) -> Tensor:
-    """All eigenvalues of a Gram matrix [..., n, n], ascending, float64 [..., n].
+    """Return all eigenvalues of a Gram matrix [..., n, n], ascending, float64 [..., n].
 
-    A matrix that is not one (complex, not symmetric, with a clearly negative eigenvalue) is refused. With
-    ``check_finite=False`` its values are not looked at, and a matrix with NaN has NaN eigenvalues.
+    A matrix that is complex, not symmetric or has a clearly negative eigenvalue is refused. With
+    ``check_finite=False`` the values are not read, and a matrix with NaN has NaN eigenvalues.
 
     Examples:
         >>> fs.eigenvalues(torch.diag(torch.tensor([4.0, 1.0, 100.0])))
@@ -60,12 +61,12 @@ def eigenvalues(gram: Tensor, *, check_finite: bool = True) -> Tensor:
     gram = gram.double()
     finite = torch.isfinite(gram).flatten(-2).all(-1)
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    safe = torch.where(finite[..., None, None], gram, identity)  # LAPACK would raise on NaN
+    safe = torch.where(finite[..., None, None], gram, identity)  # LAPACK raises on NaN
     return torch.where(finite[..., None], torch.linalg.eigvalsh(safe), torch.nan)
 
 
 def _floor(values: Tensor, rtol: float | None) -> Tensor:
-    """The border of noise, [..., 1]."""
+    """Return the noise floor, [..., 1]."""
     if rtol is None:
         rtol = values.shape[-1] * torch.finfo(torch.float64).eps
     if not 0 <= rtol < 1:
@@ -74,14 +75,14 @@ def _floor(values: Tensor, rtol: float | None) -> Tensor:
 
 
 def _informative(values: Tensor, rtol: float | None) -> Tensor:
-    """Which eigenvalues stand above the noise; NaN counts as informative, so that it shows."""
+    """Return which eigenvalues are above the noise floor; NaN counts, so that it propagates."""
     return ~(values <= _floor(values, rtol))
 
 
 def _normalised(gram: Tensor) -> tuple[Tensor, Tensor]:
-    """C, with the scales as constants, and which of its rows have a size at all [..., n].
+    """Return C, with constant scales, and a mask of the rows that are not zero [..., n].
 
-    A row without size has nothing in common with the others.
+    A zero row counts as orthogonal to all others.
     """
     gram = gram.double()
     sizes = gram.detach().diagonal(dim1=-2, dim2=-1)
@@ -91,7 +92,7 @@ def _normalised(gram: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _logarithms(gram: Tensor, rtol: float | None, check_finite: bool) -> tuple[Tensor, Tensor]:
-    """log10 of the eigenvalues, ascending, and which of them count, [..., n]; 0 where they do not."""
+    """Return log10 of the eigenvalues, ascending, 0 if they do not count, and which count, [..., n]."""
     values = eigenvalues(gram, check_finite=check_finite)
     above = _informative(values, rtol)
     logs = torch.log10(values.masked_fill(~above, 1.0))  # log10(1) = 0: no gradient
@@ -103,7 +104,7 @@ def _logarithms(gram: Tensor, rtol: float | None, check_finite: bool) -> tuple[T
     vanished = ~above & (number >= values.shape[-1] - rank)
 
     at_floor = torch.log10(_floor(values, rtol))
-    # Σ log λ of those that have vanished, up to a constant: only its gradient is used.
+    # Σ log λ of the vanished eigenvalues, up to a constant: only its gradient is used.
     volume = torch.log10(of_normalised.masked_fill(~independent, 1.0)).sum(-1, keepdim=True)
     mean = (volume - logs.sum(-1, keepdim=True)) / vanished.sum(-1, keepdim=True).clamp_min(1)
     known = independent.all(-1, keepdim=True) & sized.all(-1, keepdim=True)
@@ -112,9 +113,9 @@ def _logarithms(gram: Tensor, rtol: float | None, check_finite: bool) -> tuple[T
 
 
 def numerical_rank(gram: Tensor, rtol: float | None = None, *, check_finite: bool = True) -> Tensor:
-    """How many eigenvalues stand above the noise, [...].
+    """Return the number of eigenvalues above the noise floor, [...].
 
-    Less than n where samples repeat each other, and where the residuals of some have all but vanished.
+    It is less than n if samples repeat each other or if the residuals of some have almost vanished.
 
     Examples:
         >>> rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -124,20 +125,21 @@ def numerical_rank(gram: Tensor, rtol: float | None = None, *, check_finite: boo
     return _informative(eigenvalues(gram, check_finite=check_finite), rtol).sum(-1)
 
 
+@conditioning_loss_named("variance")
 def log_eigenvalue_variance(gram: Tensor, rtol: float | None = None, *, check_finite: bool = True) -> Tensor:
-    """The paper's conditioning loss: the (population) variance of log10 of the eigenvalues, [...].
+    """Return the paper's conditioning loss: the population variance of log10 of the eigenvalues, [...].
 
-    It is 0 exactly when all eigenvalues are equal and does not change when the matrix is scaled. A matrix
+    It is 0 exactly if all eigenvalues are equal, and does not depend on the scale of the matrix. A matrix
     with fewer than two eigenvalues that count has variance 0 and no gradient.
 
-    The population variance divides by their number n; the sample variance, which ``torch.var`` computes
-    unless told otherwise, by n - 1. The two differ by the constant factor n / (n - 1), 1.04 for 25 samples
-    and 1.25 for 5: a matter of γ. The paper writes Var and does not say which.
+    The population variance divides by n. The sample variance, the default of ``torch.var``, divides by
+    n - 1. They differ by the constant factor n / (n - 1), 1.04 for 25 samples and 1.25 for 5, which γ can
+    absorb. The paper writes Var and does not say which.
 
     Args:
         gram: symmetric positive semi-definite, [..., n, n].
-        rtol: the border of noise, relative to the largest eigenvalue; default n times the float64 epsilon.
-        check_finite: refuse NaN and infinities (reads the values, so a GPU waits).
+        rtol: the noise floor relative to the largest eigenvalue; default n times the float64 epsilon.
+        check_finite: refuse NaN and infinities. Reading the values makes a GPU wait.
 
     Examples:
         >>> fs.log_eigenvalue_variance(torch.diag(torch.tensor([1.0, 100.0])))
@@ -151,8 +153,9 @@ def log_eigenvalue_variance(gram: Tensor, rtol: float | None = None, *, check_fi
     return (deviation.square().sum(-1, keepdim=True) / count).squeeze(-1)
 
 
+@conditioning_loss_named("log-kappa")
 def log_condition_number(gram: Tensor, rtol: float | None = None, *, check_finite: bool = True) -> Tensor:
-    """log10(λ_max / λ_min) over the eigenvalues that count, [...]: the paper's ablation of its loss.
+    """Return log10(λ_max / λ_min) over the eigenvalues that count, [...]: the loss of the paper's ablation.
 
     Examples:
         >>> fs.log_condition_number(torch.diag(torch.tensor([4.0, 1.0, 100.0])))
@@ -160,17 +163,17 @@ def log_condition_number(gram: Tensor, rtol: float | None = None, *, check_finit
     """
     logs, keep = _logarithms(gram, rtol, check_finite)
     largest = logs[..., -1]
-    # Ascending order: the first that is kept is the smallest. Nothing kept: 0.
+    # In ascending order the first kept eigenvalue is the smallest; 0 if none is kept.
     first = keep.to(torch.int8).argmax(-1, keepdim=True)
     return largest - logs.gather(-1, first).squeeze(-1)
 
 
 def condition_number(gram: Tensor, rtol: float | None = None, *, check_finite: bool = True) -> Tensor:
-    """λ_max / λ_min over the eigenvalues that count, [...]; 1 for a matrix of zeros, at most 1 / rtol.
+    """Return λ_max / λ_min over the eigenvalues that count, [...]; 1 for zeros, at most 1 / rtol.
 
-    A support set with repeated images reports the conditioning of what it does determine; samples whose
-    residuals have vanished count as what rounding leaves of them. :func:`numerical_rank` tells how many
-    eigenvalues stand above the noise, and belongs beside it.
+    Zeros of repeated images do not count. Eigenvalues of samples whose residuals have vanished count with
+    the value of the noise floor. Report :func:`numerical_rank` beside it: the number of eigenvalues above
+    the floor.
 
     Examples:
         >>> fs.condition_number(torch.diag(torch.tensor([4.0, 1.0, 100.0])))

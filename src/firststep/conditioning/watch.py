@@ -1,4 +1,4 @@
-"""Conditioning of a classifier inside somebody else's loop: a forward hook that sees its input and output."""
+"""The conditioning of a classifier in any training loop, by a forward hook on the layer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from firststep.conditioning.classifier import classifier_gram
-from firststep.conditioning.loss import GramLoss, conditioning_loss
+from firststep.conditioning.loss import conditioning_loss
+from firststep.conditioning.registry import GramLoss
 from firststep.conditioning.spectrum import condition_number, numerical_rank
 
 
 class Watch:
-    """Made by :func:`watch`; refers to the last call of the layer.
+    """The conditioning of a layer at its last call; made by :func:`watch`.
 
     Examples:
         >>> with fs.watch(network.classifier) as watch:
@@ -40,14 +41,14 @@ class Watch:
         loss: str | GramLoss = "variance",
         check_finite: bool = True,
     ) -> Tensor:
-        """:func:`conditioning_loss` of the layer's last call, float64; differentiable as the call was.
+        """Return :func:`conditioning_loss` of the layer's last call, float64; differentiable as the call.
 
         Args:
-            labels: of the samples of that call, the support set.
+            labels: labels of the samples of that call, the support set.
             bias: whether the layer's bias is among the constrained parameters; default whether it has one.
-            loss: as :func:`conditioning_loss` takes it.
-            check_finite: refuse NaN, infinities and labels out of range. Inside ``torch.vmap``, where values
-                cannot be read, nothing is refused.
+            loss: as in :func:`conditioning_loss`.
+            check_finite: refuse NaN, infinities and labels out of range. Nothing is refused inside
+                ``torch.vmap``, where values cannot be read.
         """
         features, logits = self._last_call()
         return conditioning_loss(
@@ -55,22 +56,22 @@ class Watch:
         )
 
     def gram(self, labels: Tensor, *, bias: bool | None = None, check_finite: bool = True) -> Tensor:
-        """:func:`classifier_gram` of the layer's last call, float64 [n, n]."""
+        """Return :func:`classifier_gram` of the layer's last call, float64 [n, n]."""
         features, logits = self._last_call()
         return classifier_gram(features, logits, labels, self._with_bias(bias), check_finite=check_finite)
 
     @torch.no_grad()
     def condition_number(self, labels: Tensor, *, bias: bool | None = None) -> Tensor:
-        """λ_max / λ_min of the Gram matrix of the layer's last call, detached."""
+        """Return λ_max / λ_min of the Gram matrix of the layer's last call, detached."""
         return condition_number(self.gram(labels, bias=bias))
 
     @torch.no_grad()
     def rank(self, labels: Tensor, *, bias: bool | None = None) -> Tensor:
-        """How many of its eigenvalues stand above rounding: :func:`numerical_rank`."""
+        """Return the :func:`numerical_rank` of that Gram matrix."""
         return numerical_rank(self.gram(labels, bias=bias))
 
     def close(self) -> None:
-        """Remove the hook, and forget the last call."""
+        """Remove the hook and drop the last call."""
         self._hook.remove()
         self._call = None
 
@@ -99,21 +100,21 @@ class Watch:
 
 
 def watch(layer: nn.Module) -> Watch:
-    """Watch a network's linear classifier, for the conditioning loss in a training loop of one's own::
+    """Watch a network's linear classifier, for the conditioning loss in your own training loop::
 
         with firststep.watch(model.fc) as classifier:
             for step in range(steps):
                 loss = cross_entropy(model(support_x), support_y)
-                penalty = penalty + classifier.loss(support_y) / steps
+                conditioning_loss = conditioning_loss + classifier.loss(support_y) / steps
                 ...  # an inner step
-        outer_loss = query_loss + gamma * penalty
+        outer_loss = query_loss + gamma * conditioning_loss
 
-    Ask for the loss right after the support set's forward pass: it refers to the layer's last call. It works
-    wherever that call is differentiated: plain autograd, ``torch.func`` (``grad``, ``vmap``), TorchOpt, and
-    higher, where the layer to watch is the patched module's, ``watch(fast.fc)``.
+    The loss refers to the layer's last call, so compute it right after the forward pass of the support set.
+    It works with plain autograd, ``torch.func`` (``grad``, ``vmap``) and TorchOpt. With higher, watch the
+    layer of the patched module: ``watch(fast.fc)``.
 
     Args:
-        layer: the linear layer whose output are the logits.
+        layer: the linear layer that returns the logits.
 
     Examples:
         >>> watch = fs.watch(network.classifier)

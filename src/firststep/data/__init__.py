@@ -1,14 +1,14 @@
-"""Datasets in the layouts that people have them in, cached pixels, and seeded episodes."""
+"""Datasets in the layouts that people have on disk, cached pixels, and seeded episodes."""
 
 from firststep.utils.extras import extra
 
 with extra("cli", "firststep.data"):
-    from firststep.data import shipped_datasets as _shipped_datasets  # noqa: F401 registers them
+    from firststep.data import datasets as _datasets  # noqa: F401 registers them
     from firststep.data.arrays import from_arrays
     from firststep.data.augmentation import Augmentation
     from firststep.data.cache import ProgressCallback, user_cache
     from firststep.data.contact_sheet import require_png, write_class_sheet, write_episode_sheet
-    from firststep.data.dataset import Dataset, Split
+    from firststep.data.dataset import CachedDataset, Dataset, Split
     from firststep.data.dataset_info import (
         DATASETS,
         DatasetInfo,
@@ -35,6 +35,7 @@ __all__ = [
     "NORMALISATIONS",
     "ArrayImages",
     "Augmentation",
+    "CachedDataset",
     "ClassImages",
     "Dataset",
     "DatasetInfo",

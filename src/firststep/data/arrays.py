@@ -1,4 +1,4 @@
-"""A dataset of one's own arrays in memory: images, signals, token ids, rows of a table."""
+"""A dataset of arrays in memory: images, signals, token ids, rows of a table."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def from_arrays(
     *,
     name: str = "arrays",
 ) -> Dataset:
-    """A dataset of samples that are in memory, for :class:`Episodes`, ``train`` and ``evaluate``.
+    """Return a dataset of samples in memory, for :class:`Episodes`, ``train`` and ``evaluate``.
 
     Args:
-        arrays: the samples, [n, ...]. uint8 [n, size, size, 1 or 3] are images: they are normalised as images
-            of files are, and ``train(config, data=...)`` takes them with every backbone. Numbers of other
-            kinds reach the network as they are, floating-point ones as float32, whole ones as int64.
-        labels: the class of each sample, a number or a name.
-        splits: which classes are in which split, such as ``{"train": [0, 1, 2], "test": [3, 4]}``. A few-shot
-            learner is tested on classes that it was not trained on, so a class is in one of them only.
-            Samples of other classes are left out.
-        name: of the dataset; the draws of episodes depend on it.
+        arrays: samples, [n, ...]. uint8 [n, size, size, 1 or 3] are images: they are normalised like images
+            from files, and ``train(config, data=...)`` takes them with every backbone. Samples of other
+            dtypes reach the network as float32 (floating point) or int64 (integers).
+        labels: class of each sample, a number or a name.
+        splits: classes of each split, such as ``{"train": [0, 1, 2], "test": [3, 4]}``. A few-shot learner
+            is tested on classes that it was not trained on, so no class may be in two splits. Samples of
+            other classes are left out.
+        name: name of the dataset. The draws of episodes depend on it.
 
     Examples:
         >>> from firststep.data import from_arrays
@@ -50,8 +50,8 @@ def from_arrays(
         rows.setdefault(label, []).append(row)
     taken: dict[str, str] = {}
     found: dict[str, Split] = {}
-    for split, wanted in splits.items():
-        classes = [str(label) for label in wanted]
+    for split, labels_of_split in splits.items():
+        classes = [str(label) for label in labels_of_split]
         for label in classes:
             if label not in rows:
                 raise FirststepError(f"`splits`: no sample of {split} has the label {label!r}")
@@ -59,7 +59,7 @@ def from_arrays(
                 raise FirststepError(f"`splits` has the class {label!r} twice ({taken[label]}, {split})")
         chosen = samples[[row for label in classes for row in rows[label]]]
         counts = [len(rows[label]) for label in classes]
-        found[split] = _ArraySplit(name, split, classes, counts, chosen, preprocessing)
+        found[split] = Split(name, split, classes, counts, chosen, preprocessing)
     if not found:
         raise FirststepError("`splits` is empty; it says which classes are train, val and test")
     return _ArrayDataset(name, found, preprocessing)
@@ -87,73 +87,17 @@ def _checked(samples: np.ndarray, labels: int) -> tuple[np.ndarray, Preprocessin
     )
 
 
-def _no_images(name: str) -> FirststepError:
-    return FirststepError(
-        f"{name} holds arrays, not images: training by a configuration needs images (uint8); put your own "
-        "network into a MetaLearner and draw tasks with Episodes, as examples/signals.py does"
-    )
-
-
-class _ArraySplit(Split):
-    """``preprocessing`` is refused where the arrays are inputs of a network already."""
-
-    def __init__(
-        self,
-        dataset: str,
-        name: str,
-        classes: list[str],
-        counts: list[int],
-        arrays: np.ndarray,
-        preprocessing: Preprocessing | None,
-    ) -> None:
-        values = {"dataset": dataset, "name": name, "classes": classes, "counts": counts, "images": arrays}
-        for field, value in {**values, "checks": None, "_preprocessing": preprocessing}.items():
-            object.__setattr__(self, field, value)
-
-    @property
-    def preprocessing(self) -> Preprocessing:
-        return _known(self.__dict__["_preprocessing"], self.dataset)
-
-    def normalise(self, pixels: np.ndarray) -> np.ndarray:
-        """Images as a network takes them; other arrays stay."""
-        return pixels if self.__dict__["_preprocessing"] is None else super().normalise(pixels)
-
-
 class _ArrayDataset(Dataset):
     def __init__(self, name: str, splits: dict[str, Split], preprocessing: Preprocessing | None) -> None:
-        values = {"name": name, "fingerprint": _fingerprint(name, splits, preprocessing)}
-        for field, value in {**values, "_splits": splits, "_preprocessing": preprocessing}.items():
-            object.__setattr__(self, field, value)
+        super().__init__(name, _fingerprint(name, splits, preprocessing), preprocessing, splits)
+        self._splits = splits
 
-    @property
-    def preprocessing(self) -> Preprocessing:
-        return _known(self.__dict__["_preprocessing"], self.name)
-
-    @property
-    def splits(self) -> list[str]:
-        return list(self.__dict__["_splits"])
-
-    def split(self, name: str) -> Split:
-        if name not in self.splits:
-            raise FirststepError(f"{self.name} has no split {name!r}; it has {', '.join(self.splits)}")
-        found: Split = self.__dict__["_splits"][name]
-        return found
-
-    def __repr__(self) -> str:
-        return f"from_arrays({self.name!r}, splits={self.splits}, fingerprint={self.fingerprint!r})"
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-
-def _known(preprocessing: Preprocessing | None, name: str) -> Preprocessing:
-    if preprocessing is None:
-        raise _no_images(name)
-    return preprocessing
+    def _open(self, split: str) -> Split:
+        return self._splits[split]
 
 
 def _fingerprint(name: str, splits: dict[str, Split], preprocessing: Preprocessing | None) -> str:
-    """Changes whenever a number, a class name, a split or the recipe does."""
+    """Return a hash that changes whenever a number, a class name, a split or the preprocessing does."""
     digest = hashlib.sha256()
     about = None if preprocessing is None else preprocessing.describe()
     digest.update(json.dumps([name, about]).encode())

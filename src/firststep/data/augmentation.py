@@ -1,4 +1,4 @@
-"""Random changes of training images; off unless asked for, and drawn from the episode's own seed."""
+"""Random changes of training images, drawn from the seed of the episode."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Augmentation:
     """
 
     smallest_crop: float = 0.4
-    """least part of the area that a crop keeps; 1 turns cropping off"""
+    """smallest part of the area that a crop keeps; 1 turns cropping off"""
     aspect: float = 4 / 3
-    """most a crop's width may exceed its height, and the other way round"""
+    """largest ratio of the longer to the shorter side of a crop"""
     jitter: float = 0.4
-    """brightness, contrast and (RGB) saturation change by a factor of 1 ± this; 0 turns it off"""
+    """largest relative change of brightness, contrast and (RGB) saturation; 0 turns it off"""
     flip: bool = True
-    """mirror every second image; turn it off where left and right matter, as in characters"""
+    """whether to mirror every second image; turn it off if left and right matter, as in characters"""
 
     def __post_init__(self) -> None:
         if not (0 < self.smallest_crop <= 1 and self.aspect >= 1 and 0 <= self.jitter < 1):
@@ -41,12 +41,12 @@ class Augmentation:
             )
 
     def __call__(self, images: np.ndarray, draws: Draws) -> np.ndarray:
-        """uint8 [n, H, W, C] to changed uint8 [n, H, W, C]."""
+        """Return changed images: uint8 [n, H, W, C] → uint8 [n, H, W, C]."""
         return np.stack([self._changed(image, draws) for image in images])
 
     def _changed(self, image: np.ndarray, draws: Draws) -> np.ndarray:
         height, width, channels = image.shape
-        # Always the same number of draws, so that turning one change off leaves the others alone.
+        # The number of draws is fixed, so that turning one change off leaves the others alone.
         area, shape, left, top, mirror, *factors = draws.uniform(8).tolist()
         changed = Image.fromarray(image if channels == 3 else image[:, :, 0])
         if self.smallest_crop < 1:

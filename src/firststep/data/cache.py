@@ -1,7 +1,7 @@
-"""Decoded images on disk: one uint8 file a split, made once, atomically, then mapped into memory.
+"""Decoded images on disk: one uint8 file per split, written once and mapped into memory afterwards.
 
-A cache folder appears under its final name only when it is complete. Whoever holds the lock builds;
-the next build removes what a killed one left behind.
+A cache folder gets its final name only when it is complete. The process that holds the lock builds it. The
+next build removes what a killed one left behind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from firststep.utils import available_cores, locked, try_lock
 from firststep.utils.extras import extra
 
 ProgressCallback = Callable[[str, int, int], None]
-"""Called with (what is being done, how much is done, how much there is); images, or bytes of a download.
+"""Called with (task, done, total), counted in images, or in bytes for a download.
 
 Examples:
     >>> from firststep.data import ProgressCallback
@@ -42,11 +42,11 @@ Examples:
 ENVIRONMENT = "FIRSTSTEP_CACHE"
 FOLDER = ".firststep-cache"
 BATCH = 256
-"""Images decoded before they are written; bounds the memory."""
+"""Number of images that are decoded before they are written; bounds the memory."""
 
 
 def user_cache() -> Path:
-    """The user's cache folder, or the one that FIRSTSTEP_CACHE names.
+    """Return the folder that FIRSTSTEP_CACHE names, or the user's cache folder.
 
     Examples:
         >>> from firststep.data import user_cache
@@ -62,7 +62,7 @@ def user_cache() -> Path:
 
 
 def cache_root(data: Path | None, chosen: Path | None) -> Path:
-    """Where caches go: as chosen, else next to the data, else (read-only, embedded) the user's folder."""
+    """Return where caches go: the chosen folder, else beside the data, else the user's cache folder."""
     if chosen is not None:
         return expanded(chosen)
     if data is None or os.environ.get(ENVIRONMENT):
@@ -72,7 +72,7 @@ def cache_root(data: Path | None, chosen: Path | None) -> Path:
 
 
 def _writable(folder: Path) -> bool:
-    """Tried out, because permission bits are unreliable on network drives and for the superuser."""
+    """Try it: permission bits mislead on network drives and for the superuser."""
     try:
         folder.mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -83,7 +83,7 @@ def _writable(folder: Path) -> bool:
 
 @contextmanager
 def only_builder(root: Path, key: str, progress: ProgressCallback | None) -> Iterator[None]:
-    """One process at a time past this point; the others wait."""
+    """Let one process at a time into the block; the others wait."""
 
     def on_wait() -> None:
         if progress:
@@ -103,7 +103,7 @@ def only_builder(root: Path, key: str, progress: ProgressCallback | None) -> Ite
 
 @contextmanager
 def workspace(root: Path, key: str) -> Iterator[Path]:
-    """A temporary folder beside the final one; gone afterwards. Call it only as the sole builder."""
+    """Make a temporary folder beside the final one and remove it afterwards. Needs ``only_builder``."""
     remove_leftovers(root, key)
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=root))
@@ -123,16 +123,17 @@ def workspace(root: Path, key: str) -> Iterator[Path]:
 
 
 def remove_leftovers(root: Path, key: str | None = None) -> None:
-    """The temporary folders of killed builders, whichever cache they were for; those at work keep theirs.
+    """Remove the temporary folders of killed builds, of this cache and others. Running builds keep theirs.
 
-    ``key``: the cache that this process is itself the builder of.
+    Args:
+        key: name of the cache that this process is building.
     """
     for folder in root.glob(".*-*px-*.*"):
         other = folder.name[1:].rpartition(".")[0]
         if other == key:
             shutil.rmtree(folder, ignore_errors=True)
             continue
-        with suppress(OSError):  # another user's
+        with suppress(OSError):  # a lock of another user
             if (lock := try_lock(root / f"{other}.lock")) is not None:
                 with lock:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -145,7 +146,7 @@ def write_splits(
     skip_broken: bool,
     progress: ProgressCallback | None,
 ) -> tuple[dict[str, SplitRecord], list[str]]:
-    """Decode everything into ``folder``; return what was written, and the broken images left out."""
+    """Decode everything into ``folder``. Return what was written and the broken images that were left out."""
     total = image_count(source)
     done = 0
     splits: dict[str, SplitRecord] = {}
@@ -194,7 +195,7 @@ def image_count(source: Source) -> int:
 
 
 def _pixels(images: ClassImages, index: int, preprocessing: Preprocessing) -> np.ndarray | FirststepError:
-    """A broken image is a value here: the pool must not stop at the first one."""
+    """Return the error for a broken image, because raising it would stop the thread pool."""
     try:
         return images.pixels(index, preprocessing)
     except FirststepError as error:
@@ -202,10 +203,10 @@ def _pixels(images: ClassImages, index: int, preprocessing: Preprocessing) -> np
 
 
 def publish(folder: Path, final: Path, record: CacheRecord) -> None:
-    """Give the finished folder its final name, which makes it a cache."""
+    """Give the finished folder its final name."""
     write_cache_record(folder, record)
     try:
-        if os.path.lexists(final):  # damaged; out of the way at once, whatever it is
+        if os.path.lexists(final):  # damaged
             final.rename(folder.with_name("damaged"))
         folder.rename(final)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Contact sheets: an episode, or many classes, as one PNG to look at."""
+"""Contact sheets: an episode or many classes as one PNG."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BREAK = 10
 
 
 def write_episode_sheet(episodes: Episodes, index: int, path: Path | str, queries: int = 8) -> None:
-    """One row a class: its support images, a wider gap, then some of its query images.
+    """Write one row per class: its support images, a wider gap, then some of its query images.
 
     Examples:
         >>> from firststep.data import write_episode_sheet
@@ -36,7 +36,7 @@ def write_episode_sheet(episodes: Episodes, index: int, path: Path | str, querie
 
 
 def write_class_sheet(split: Split, path: Path | str, rows: int = 12, columns: int = 20) -> None:
-    """One row a class, classes evenly spread over the split, each with its first images.
+    """Write one row per class with its first images, for classes evenly spread over the split.
 
     Examples:
         >>> from firststep.data import write_class_sheet
@@ -53,7 +53,7 @@ def write_class_sheet(split: Split, path: Path | str, rows: int = 12, columns: i
 
 
 def _grid(left: list[np.ndarray], right: list[np.ndarray]) -> np.ndarray:
-    """Rows of images [n, H, W, C], on grey so that one sees where dark and light ones end."""
+    """Return rows of images [n, H, W, C] on grey, which shows where dark and light ones end."""
     height, width, channels = left[0].shape[1:]
     columns = len(left[0]) + (len(right[0]) if right else 0)
     total = (columns * (width + GAP) + GAP + (BREAK if right else 0), len(left) * (height + GAP) + GAP)
@@ -72,7 +72,7 @@ def _grid(left: list[np.ndarray], right: list[np.ndarray]) -> np.ndarray:
 def _save(sheet: np.ndarray, path: Path | str, split: Split) -> None:
     path = Path(path)
     require_png(path)
-    # Small images are hard to judge at their own size.
+    # Small images are hard to judge at their own size, so enlarge them.
     zoom = max(1, math.ceil(48 / split.preprocessing.image_size))
     image = Image.fromarray(sheet if sheet.shape[-1] == 3 else sheet[:, :, 0])
     image = image.resize((image.width * zoom, image.height * zoom), Image.Resampling.NEAREST)
@@ -80,7 +80,7 @@ def _save(sheet: np.ndarray, path: Path | str, split: Split) -> None:
 
 
 def require_png(path: Path) -> None:
-    """``FirststepError`` if a contact sheet cannot have this name."""
+    """Raise ``FirststepError`` if the name is not that of a PNG."""
     if path.suffix.lower() != ".png":
         raise FirststepError(f"a contact sheet is a PNG: name it {path.parent / path.stem}.png, not {path}")
 

@@ -1,8 +1,8 @@
-"""A dataset that is open: its splits, mapped from the cache, with what was found when that was made."""
+"""Datasets that are open: splits of classes, as arrays in memory or mapped from a cache."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,8 @@ from firststep.data.preprocessing import Preprocessing
 from firststep.errors import FirststepError
 
 
-@dataclass(frozen=True)
 class Split:
-    """The images of one split, class after class.
+    """The samples of one split, class after class.
 
     Examples:
         >>> split = dataset.split("val")
@@ -24,45 +23,64 @@ class Split:
     """
 
     dataset: str
-    """the dataset's name, part of what names an episode"""
+    """name of the dataset, part of what identifies an episode"""
     name: str
     classes: list[str]
     counts: list[int]
-    """images of each class"""
+    """number of samples per class"""
     images: np.ndarray
-    """uint8 [N, H, W, C], mapped from disk; ``pixels`` reads from them what it checks"""
-    preprocessing: Preprocessing
-    checks: PixelChecks | None = field(default=None, repr=False, compare=False)
-    """checksums of the images, where they come from a cache"""
+    """uint8 [N, H, W, C], mapped from disk, or the arrays given to ``from_arrays``; not checked for damage"""
+
+    def __init__(
+        self,
+        dataset: str,
+        name: str,
+        classes: list[str],
+        counts: list[int],
+        images: np.ndarray,
+        preprocessing: Preprocessing | None,
+        checks: PixelChecks | None = None,
+    ) -> None:
+        """
+        Args:
+            preprocessing: how images are normalised; None if the arrays are inputs of a network already.
+            checks: checksums of the images, if they come from a cache.
+        """
+        self.dataset, self.name, self.classes, self.counts = dataset, name, classes, counts
+        self.images = images
+        self._preprocessing, self.checks = preprocessing, checks
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How the images were prepared; ``FirststepError`` if the arrays are no images."""
+        return _of_images(self._preprocessing, self.dataset)
 
     def pixels(self, rows: np.ndarray) -> np.ndarray:
-        """A copy of some images, uint8 [n, H, W, C]; ``FirststepError`` if the cache is damaged there."""
-        images: np.ndarray = np.asarray(self.images)[
-            rows
-        ]  # indexing a memmap itself costs a memmap each time
+        """Return a copy of some images, uint8 [n, H, W, C]; ``FirststepError`` if the cache is damaged."""
+        everything = np.asarray(self.images)  # indexing a memmap makes a memmap each time, which is slow
+        images: np.ndarray = everything[rows]
         if self.checks is not None:
             self.checks.check(rows, images)
         return images
 
     def normalise(self, pixels: np.ndarray) -> np.ndarray:
-        """What ``pixels`` gave, as a network takes it."""
-        return self.preprocessing.normalise(pixels)
+        """Return what ``pixels`` gave as a network takes it. Arrays that are no images stay the same."""
+        return pixels if self._preprocessing is None else self._preprocessing.normalise(pixels)
 
     def inputs(self, rows: np.ndarray) -> np.ndarray:
-        """What a network gets for some images: float32 [n, C, H, W]."""
+        """Return the inputs of a network for some samples: of images float32 [n, C, H, W]."""
         return self.normalise(self.pixels(rows))
 
     def starts(self) -> list[int]:
-        """The row of each class's first image."""
+        """Return the row of each class's first sample."""
         return np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(int).tolist()
 
 
-@dataclass(frozen=True)
 class Dataset:
-    """Decoded images in splits by class, with the fingerprint of all their pixels.
+    """Samples in splits by class, with a fingerprint. ``open_dataset`` and ``from_arrays`` make one.
 
     Examples:
-        >>> dataset.name, list(dataset.record.splits), dataset.preprocessing.image_size
+        >>> dataset.name, dataset.splits, dataset.preprocessing.image_size
         ('glyphs', ['train', 'val', 'test'], 16)
         >>> len(dataset.split("test").classes)
         145
@@ -70,12 +88,19 @@ class Dataset:
 
     name: str
     fingerprint: str
-    """a hash of every decoded pixel, the class names and the preprocessing: equal means equal data"""
-    preprocessing: Preprocessing
-    folder: Path
-    """the cache"""
-    record: CacheRecord
-    """what was found when the cache was made: layout, notes, odd files, differences, counts"""
+    """hash of all values, the class names and the preprocessing: equal means equal data"""
+    splits: list[str]
+
+    def __init__(
+        self, name: str, fingerprint: str, preprocessing: Preprocessing | None, splits: Iterable[str]
+    ) -> None:
+        self.name, self.fingerprint, self.splits = name, fingerprint, list(splits)
+        self._preprocessing = preprocessing
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How the images were prepared; ``FirststepError`` if the dataset holds no images."""
+        return _of_images(self._preprocessing, self.name)
 
     @property
     def channels(self) -> int:
@@ -93,22 +118,55 @@ class Dataset:
     def std(self) -> tuple[float, ...]:
         return self.preprocessing.std
 
-    @property
-    def splits(self) -> list[str]:
-        return list(self.record.splits)
-
     def split(self, name: str) -> Split:
-        if name not in self.record.splits:
+        if name not in self.splits:
             raise FirststepError(f"{self.name} has no split {name!r}; it has {', '.join(self.splits)}")
-        facts = self.record.splits[name]
-        size = self.image_size
-        shape = (sum(facts.counts), size, size, self.channels)
+        return self._open(name)
+
+    def _open(self, split: str) -> Split:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}, {', '.join(self.splits)}, {self.fingerprint}>"
+
+
+class CachedDataset(Dataset):
+    """Decoded images in a cache on disk, as ``open_dataset`` returns them.
+
+    Examples:
+        >>> dataset.record.layout
+        'drawn from the DejaVu fonts of matplotlib, seed 0'
+        >>> (dataset.folder / "train.u8").is_file()
+        True
+    """
+
+    folder: Path
+    """the cache"""
+    record: CacheRecord
+    """what was found when the cache was made: layout, notes, ignored files, differences, counts"""
+
+    def __init__(self, folder: Path, record: CacheRecord) -> None:
+        super().__init__(record.dataset, record.fingerprint, record.preprocessing, record.splits)
+        self.folder, self.record = folder, record
+
+    def _open(self, split: str) -> Split:
+        found = self.record.splits[split]
+        shape = (sum(found.counts), self.image_size, self.image_size, self.channels)
         try:
-            checks = read_checks(self.folder, name, facts)
+            checks = read_checks(self.folder, split, found)
             if shape[0] == 0:
                 images = np.empty(shape, dtype=np.uint8)  # an empty file cannot be mapped
             else:
-                images = np.memmap(self.folder / f"{name}.u8", np.uint8, "r", shape=shape)
-        except (FirststepError, OSError, ValueError) as error:  # shorter than when the dataset was opened
-            raise damaged(self.folder, f"{name} cannot be read ({error})") from None
-        return Split(self.name, name, facts.classes, facts.counts, images, self.preprocessing, checks)
+                images = np.memmap(self.folder / f"{split}.u8", np.uint8, "r", shape=shape)
+        except (FirststepError, OSError, ValueError) as error:  # changed since the dataset was opened
+            raise damaged(self.folder, f"{split} cannot be read ({error})") from None
+        return Split(self.name, split, found.classes, found.counts, images, self.preprocessing, checks)
+
+
+def _of_images(preprocessing: Preprocessing | None, name: str) -> Preprocessing:
+    if preprocessing is None:
+        raise FirststepError(
+            f"{name} holds arrays, not images: training by a configuration needs images (uint8); put your "
+            "own network into a MetaLearner and draw tasks with Episodes, as examples/signals.py does"
+        )
+    return preprocessing

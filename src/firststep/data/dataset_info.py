@@ -1,6 +1,6 @@
-"""What there is to know about each dataset: what it is, where it comes from, how it is read.
+"""The description of a dataset: what it is, where it comes from, how it is read.
 
-``DATASETS`` holds them by name; ``register_dataset`` adds one from outside the package.
+``DATASETS`` maps names to descriptions, and ``register_dataset`` adds one, also from outside the package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from firststep.errors import FirststepError, unknown
 from firststep.utils.registry import Registry
 
 OPTIONS = ("seed", "channels", "rotations")
-"""Options of ``open_dataset`` that only some datasets have."""
+"""Options of ``open_dataset`` that only some datasets accept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class PublishedFile:
     name: str
     md5: str
     url: str | None = None
-    """an official address that gives the file itself, where there is one"""
+    """official direct address, if there is one"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +46,14 @@ class GeneratedImages:
     """
 
     source: Callable[[int], Source]
-    """the images of a seed"""
+    """seed → images"""
     identity: Callable[[int], list[str]]
-    """everything that the pixels of a seed depend on: part of the cache's name"""
+    """seed → everything that the pixels depend on, part of the name of the cache"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """A dataset that ``open_dataset`` can open: read from disk in one of its layouts, or generated.
+    """A dataset that ``open_dataset`` can open: it is read from disk in one of its layouts, or generated.
 
     Examples:
         >>> from firststep.data import DATASETS
@@ -62,31 +62,31 @@ class DatasetInfo:
     """
 
     name: str
-    """letters, digits, dots, dashes and underscores: it is part of file names"""
+    """letters, digits, dots, dashes and underscores, because it becomes part of file names"""
     about: str
-    """one line"""
+    """description in one line"""
     splits: str = "as on disk"
-    """classes of train / val / test, in words"""
+    """number of classes of train / val / test, in words"""
     home: str = "your disk"
-    """where it is officially obtained"""
+    """where to get it officially"""
     licence: str = "not stated"
     image_size: int
-    """the usual size, used when none is asked for"""
+    """default image size in pixels"""
     channels: int = 3
     ink: bool = False
-    """drawings, see ``Preprocessing``"""
+    """whether the images are drawings, see ``Preprocessing``"""
     layouts: tuple[Layout, ...] = ()
-    """the forms in which it may be on disk, tried in this order"""
+    """layouts on disk, tried in this order"""
     generated: GeneratedImages | None = None
-    """instead of layouts"""
+    """for generated images, instead of layouts"""
     files: tuple[PublishedFile, ...] = ()
-    """the archives in which it is published"""
+    """published archives"""
     official: Callable[[], OfficialSplits] | None = None
-    """the published classes and counts, which the data is compared with"""
+    """published classes and counts, with which the data is compared"""
     options: tuple[str, ...] = ()
-    """which of ``seed``, ``channels`` and ``rotations`` ``open_dataset`` accepts for it"""
+    """those of ``seed``, ``channels`` and ``rotations`` that ``open_dataset`` accepts for it"""
     version: int = 1
-    """raise it when a layout reads the same files differently: caches are then made again"""
+    """version of the layouts; raise it when one reads the same files differently, to renew the caches"""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
@@ -101,17 +101,17 @@ class DatasetInfo:
 
 
 DATASETS: Registry[DatasetInfo] = Registry("dataset")
-"""Datasets that ``open_dataset`` knows, by name.
+"""Descriptions of all datasets by name.
 
 Examples:
     >>> from firststep.data import DATASETS
     >>> list(DATASETS)
-    ['glyphs', 'omniglot', 'cifar-fs', 'fc100', 'mini-imagenet', 'tiered-imagenet', 'cub', 'folder']
+    ['cifar-fs', 'fc100', 'cub', 'folder', 'glyphs', 'mini-imagenet', 'omniglot', 'tiered-imagenet']
 """
 
 
 def register_dataset(info: DatasetInfo) -> DatasetInfo:
-    """Make ``open_dataset(info.name, ...)`` work; ``DATASETS.unregister(info.name)`` undoes it.
+    """Add a dataset for ``open_dataset(info.name, ...)``; ``DATASETS.unregister(info.name)`` removes it.
 
     Examples:
         >>> from firststep.data import DATASETS, DatasetInfo, FileImages, Layout, Source, register_dataset
@@ -128,13 +128,11 @@ def register_dataset(info: DatasetInfo) -> DatasetInfo:
 
 
 def get_dataset_info(name: str) -> DatasetInfo:
-    """What is known about a dataset; ``FirststepError`` if there is none of that name.
+    """Return the description of a dataset; raise ``FirststepError`` if the name is unknown.
 
     Examples:
         >>> from firststep.data import get_dataset_info
         >>> get_dataset_info("mini-imagenet").splits
         '64 / 16 / 20'
     """
-    if name not in DATASETS:
-        raise unknown("dataset", name, DATASETS)
     return DATASETS[name]

@@ -1,4 +1,4 @@
-"""Room on the disk, asked for before hours of work end in an error."""
+"""Check for free disk space before hours of work end in an error."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from firststep.errors import FirststepError
 
 RESERVE = 64 << 20
-"""Bytes that are left free: a disk filled to the brim stops other programs."""
+"""Bytes that stay free, because a full disk stops other programs."""
 
 
 def free_space(folder: Path) -> int:
-    """Bytes that may still be written there."""
+    """Return the number of bytes that may still be written to the disk of a folder."""
     return max(0, shutil.disk_usage(folder).free - RESERVE)
 
 

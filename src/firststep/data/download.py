@@ -1,4 +1,4 @@
-"""Fetching the published archives, where their authors offer a direct address."""
+"""Download published archives whose authors offer a direct address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firststep.utils.extras import extra
 
 
 def download_files(info: DatasetInfo, folder: Path, progress: ProgressCallback | None = None) -> list[Path]:
-    """Put the dataset's archives into the folder; those already there and right are kept.
+    """Download the archives of a dataset into a folder, except those that are there with the right checksum.
 
     Examples:
         >>> from firststep.data import download_files, get_dataset_info
@@ -38,7 +38,7 @@ def _fetch(file: PublishedFile, folder: Path, progress: ProgressCallback | None)
 
     target = folder / file.name
     if target.exists():
-        # pooch would replace a file with another checksum; it may be the user's own copy.
+        # pooch would replace a file with another checksum, which may be the user's own.
         actual = _md5(target)
         if actual == file.md5:
             return target
@@ -48,7 +48,7 @@ def _fetch(file: PublishedFile, folder: Path, progress: ProgressCallback | None)
         )
     make_folder(folder)
     check_folder_writable(folder)
-    # pooch's own temporary files would stay after a kill; the next download removes these.
+    # The temporary files of pooch stay after a kill; these are removed by the next download.
     with replacing(target) as temporary:
         fetch = pooch.HTTPDownloader(progressbar=_Bar(file.name, progress), timeout=30)
         try:
@@ -73,7 +73,7 @@ def _md5(path: Path) -> str:
 
 
 def _short(error: BaseException) -> str:
-    """The innermost reason: requests wraps it several times, each with all the others' text."""
+    """Return the innermost reason: requests wraps it several times and repeats the text each time."""
     while error.args and isinstance(error.args[-1], BaseException):
         error = error.args[-1]
     reason: Any = getattr(error, "reason", None)
@@ -81,7 +81,7 @@ def _short(error: BaseException) -> str:
 
 
 class _Bar:
-    """What pooch expects of a progress bar, handing the numbers on."""
+    """A progress bar for pooch that passes its numbers on."""
 
     def __init__(self, name: str, progress: ProgressCallback | None) -> None:
         self.name, self.progress = name, progress

@@ -1,7 +1,7 @@
-"""Random draws that are a pure function of what they are for.
+"""Random draws that are a pure function of their purpose.
 
 numpy guarantees the raw bits of a bit generator across versions, but not what ``Generator`` computes from
-them. So only raw bits are used here: the same draws on every machine and with every numpy.
+them. Only raw bits are used here, so the draws are the same on every machine and with every numpy.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ class Draws:
         self._bits = np.random.Philox(key=np.frombuffer(key, dtype="<u8").astype(np.uint64))
 
     def uniform(self, count: int) -> np.ndarray:
-        """``count`` float64 in [0, 1), each a multiple of 2⁻⁵³ (exact, so equal everywhere)."""
+        """Return ``count`` float64 in [0, 1), each a multiple of 2⁻⁵³, so exact and equal everywhere."""
         return (self._bits.random_raw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def between(self, low: float, high: float) -> float:
         return low + (high - low) * float(self.uniform(1)[0])
 
     def below(self, limit: int) -> int:
-        """An integer in [0, limit); the bias, limit·2⁻⁶⁴, is negligible."""
+        """Return an integer in [0, limit). The bias, limit·2⁻⁶⁴, is negligible."""
         return int(self._bits.random_raw()) * limit >> 64
 
     def distinct(self, count: int, population: int) -> list[int]:
-        """``count`` different integers in [0, population), in random order: a cut-off shuffle."""
+        """Return ``count`` different integers in [0, population) in random order, by a partial shuffle."""
         if count > population:
             raise ValueError(f"cannot draw {count} different items of {population}")
-        # As in ``below``, but all at once; 32 bits are enough for the size of any class.
+        # As in ``below``, but vectorised; 32 bits are enough for the size of any class.
         raw: np.ndarray = self._bits.random_raw(count) >> np.uint64(32)
         limits = np.arange(population, population - count, -1, dtype=np.uint64)
         steps: np.ndarray = (raw * limits) >> np.uint64(32)

@@ -1,4 +1,4 @@
-"""Episodes: N-way K-shot tasks that are a pure function of their number and the settings."""
+"""Episodes: N-way K-shot tasks, each a pure function of its number and the settings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from firststep.data.features import FeatureSplit
 from firststep.errors import FirststepError
 
 VERSION = 1
-"""Part of every episode's draws; raised if the sampling ever changes."""
+"""Part of the identity of every episode's draws; raise it if the sampling changes."""
 
 
 class Episode(NamedTuple):
-    """One task. Images are normalised float32 [n, C, H, W], or features [n, d] of a frozen network; labels
-    int64 0..ways-1, class after class.
+    """One task: normalised images, float32 [n, C, H, W], or features [n, d] of a frozen network, and labels.
+
+    Labels are int64 in 0..ways-1, class after class.
 
     Examples:
         >>> episode = episodes[0]
@@ -33,7 +34,7 @@ class Episode(NamedTuple):
 
 
 class EpisodeRows(NamedTuple):
-    """Which classes and which rows of ``split.images`` an episode uses."""
+    """The classes and the rows of ``split.images`` that an episode uses."""
 
     classes: list[int]
     support: np.ndarray
@@ -43,10 +44,10 @@ class EpisodeRows(NamedTuple):
 
 
 class Episodes:
-    """``episodes[i]`` is the i-th task, the same in any process, order and number of times.
+    """An endless sequence of tasks: ``episodes[i]`` is the i-th, the same in any process and any order.
 
-    It depends on the dataset's name, the split, ways, shots, queries, the seed and i, and on nothing
-    else; no global random state is read or changed. There is no last one: take as many as needed.
+    A task depends on the dataset's name, the split, ways, shots, queries, the seed and i, and on nothing
+    else. No global random state is read or changed.
 
     Examples:
         >>> episodes = Episodes(dataset.split("test"), ways=5, shots=2, queries=3, seed=0)
@@ -73,17 +74,17 @@ class Episodes:
         need = shots + queries
         for name, count in zip(split.classes, split.counts, strict=True):
             if count < need:
-                wanted = f"{shots} shots + {queries} queries need {need}"
-                raise FirststepError(f"{where}: class {name!r} has {count} images, but {wanted}")
+                needs = f"{shots} shots + {queries} queries need {need}"
+                raise FirststepError(f"{where}: class {name!r} has {count} images, but {needs}")
         if augment and isinstance(split, FeatureSplit):
             raise FirststepError(
-                f"`augment` changes images, but of {where} a frozen network's features are used, which are "
-                "computed once"
+                f"`augment` changes images, but {where} holds features of a frozen network, computed "
+                "once; leave it out"
             )
         self.split, self.ways, self.shots, self.queries, self.seed = split, ways, shots, queries, seed
         self.augment = Augmentation() if augment is True else (augment or None)
         if self.augment is not None:
-            _ = split.preprocessing  # refuses what is no image
+            _ = split.preprocessing  # raises if the samples are not images
         self._starts = np.array(split.starts())
         self._support_labels = np.repeat(np.arange(ways, dtype=np.int64), shots)
         self._query_labels = np.repeat(np.arange(ways, dtype=np.int64), queries)
@@ -95,7 +96,7 @@ class Episodes:
         )
 
     def rows(self, index: int) -> EpisodeRows:
-        """Which images the episode consists of."""
+        """Return the images of the episode."""
         if index < 0:
             raise IndexError(f"episodes are numbered from 0, not {index}")
         draws = self._draws("episode", index)

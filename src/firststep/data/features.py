@@ -1,8 +1,8 @@
-"""A dataset seen through a frozen network: its features, computed once, kept beside the cached pixels.
+"""Features of a frozen network for a dataset, computed once and stored beside the cached pixels.
 
-What never changes need not be computed in every step of every episode. A file of features is written whole
-or not at all, is named by everything it depends on (the data's fingerprint, which has the preprocessing in
-it, and the digest of the network's weights), and carries a digest that is compared whenever it is read.
+A file of features is written whole or not at all. Its name depends on everything the features depend on: the
+fingerprint of the data, which covers the preprocessing, and the digest of the network's weights. A digest in
+the file is compared whenever it is read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +18,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialise
 
 from firststep.data.cache import ProgressCallback, only_builder
-from firststep.data.dataset import Dataset, Split
+from firststep.data.dataset import CachedDataset, Dataset, Split
 from firststep.errors import FirststepError
 from firststep.utils import replacing
 
 FORMAT = "firststep-features-1"
 BATCH = 64
-"""Images between two reports of progress."""
+"""Number of images between two reports of progress."""
 _NAME = "features"
 
 
@@ -35,49 +35,53 @@ class FrozenBody:
     name: str
     """part of file names"""
     digest: str
-    """of its weights"""
+    """hash of the weights"""
     features: int
-    """how many it gives for each image"""
+    """number of features per image"""
     compute: Callable[[np.ndarray], np.ndarray]
     """normalised images, float32 [n, C, H, W] → float32 [n, features]"""
 
 
-@dataclass(frozen=True)
 class FeatureSplit(Split):
-    """A split of which a network gets features instead of images."""
+    """A split whose samples reach the network as features instead of images."""
 
-    features: np.ndarray = field(kw_only=True, repr=False, compare=False)
+    features: np.ndarray
     """float32 [N, d]"""
 
+    def __init__(self, images: Split, features: np.ndarray) -> None:
+        super().__init__(
+            images.dataset,
+            images.name,
+            images.classes,
+            images.counts,
+            images.images,
+            images.preprocessing,
+            images.checks,
+        )
+        self.features = features
+
     def inputs(self, rows: np.ndarray) -> np.ndarray:
-        """float32 [n, d]"""
+        """Return float32 [n, d]."""
         chosen: np.ndarray = self.features[rows]
         return chosen
 
 
-@dataclass(frozen=True)
 class FeatureDataset(Dataset):
-    """A dataset whose splits are :class:`FeatureSplit`, each computed when it is first asked for."""
+    """A dataset whose splits are :class:`FeatureSplit`, each computed when it is first opened."""
 
-    body: FrozenBody = field(kw_only=True)
-    progress: ProgressCallback | None = field(default=None, kw_only=True, repr=False, compare=False)
+    def __init__(self, data: Dataset, body: FrozenBody, progress: ProgressCallback | None = None) -> None:
+        super().__init__(data.name, data.fingerprint, data.preprocessing, data.splits)
+        self.data, self.body, self.progress = data, body, progress
+        self._in_memory: dict[str, FeatureSplit] = {}
 
-    @staticmethod
-    def of(data: Dataset, body: FrozenBody, progress: ProgressCallback | None = None) -> FeatureDataset:
-        return FeatureDataset(
-            data.name,
-            data.fingerprint,
-            data.preprocessing,
-            data.folder,
-            data.record,
-            body=body,
-            progress=progress,
-        )
-
-    def split(self, name: str) -> FeatureSplit:
-        images = super().split(name)
-        path = self._path(name)
+    def _open(self, split: str) -> FeatureSplit:
+        images = self.data.split(split)
         shape = (len(images.images), self.body.features)
+        if not isinstance(self.data, CachedDataset):
+            if split not in self._in_memory:
+                self._in_memory[split] = FeatureSplit(images, self._compute(images, shape))
+            return self._in_memory[split]
+        path = self.data.folder / self._file_name(split)
         features = _read(path, shape)
         if features is None:
             with only_builder(path.parent, path.name, self.progress):
@@ -85,12 +89,12 @@ class FeatureDataset(Dataset):
                 if features is None:
                     features = self._compute(images, shape)
                     _write(path, features)
-        return FeatureSplit(**vars(images), features=features)
+        return FeatureSplit(images, features)
 
-    def _path(self, split: str) -> Path:
+    def _file_name(self, split: str) -> str:
         parts = [FORMAT, self.fingerprint, split, self.body.name, self.body.digest, self.body.features]
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-        return self.folder / f"{split}-{self.body.name}-{key}.safetensors"
+        return f"{split}-{self.body.name}-{key}.safetensors"
 
     def _compute(self, split: Split, shape: tuple[int, int]) -> np.ndarray:
         features = np.empty(shape, dtype=np.float32)
@@ -105,7 +109,7 @@ class FeatureDataset(Dataset):
 
 
 def _read(path: Path, shape: tuple[int, int]) -> np.ndarray | None:
-    """The features in a file; None if there is none or it is damaged: it is then made anew."""
+    """Return the features in a file, or None if it is missing or damaged and has to be made."""
     if not path.is_file():
         return None
     try:

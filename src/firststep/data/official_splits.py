@@ -1,19 +1,19 @@
-"""The published splits and counts, shipped with the package, and the comparison of data with them."""
+"""Published splits and counts, and the comparison of data with them."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from firststep.data.source import SPLITS, Source
+from firststep.data.source import Source
 
 
 @dataclass(frozen=True)
 class OfficialSplits:
-    """What a dataset should contain.
+    """The published classes and counts of a dataset.
 
     Examples:
         >>> from firststep.data import DATASETS
@@ -25,98 +25,52 @@ class OfficialSplits:
     """
 
     classes: dict[str, list[str]]
-    """class names of each split"""
+    """class names per split"""
     images_per_class: int | None = None
-    """where every class has the same number"""
+    """number of images per class, if all classes have the same"""
     images: dict[str, int] = field(default_factory=dict)
-    """images of a split, or of "all", where the classes have different numbers"""
+    """otherwise the number of images per split, or under "all" of all splits together"""
     superclass: dict[str, str] = field(default_factory=dict)
-    """of each class, where the split is by superclass"""
+    """superclass per class, if the split is by superclass"""
     prefix_ends_with: str | None = None
-    """where ``classes`` lists only the beginnings of the names on disk: what ends them"""
+    """the character that ends the listed part of a name, if ``classes`` lists only the start of each name"""
 
     def listed_name(self, name: str) -> str:
-        """The part of a class's name on disk that ``classes`` lists; rotated classes count as one."""
-        name = name.split("@")[0]
+        """Return the part of a class's name on disk that ``classes`` lists."""
         return name.split(self.prefix_ends_with)[0] if self.prefix_ends_with else name
+
+    def split_of(self, name: str) -> str | None:
+        """Return the split of a class by its name on disk."""
+        return self._splits.get(self.listed_name(name))
+
+    @cached_property
+    def _splits(self) -> dict[str, str]:
+        return {name: split for split, names in self.classes.items() for name in names}
 
 
 @cache
-def _shipped(file: str) -> Any:
+def shipped_split(file: str) -> Any:
+    """Return the content of a file in ``splits/``."""
     return json.loads(resources.files("firststep.data").joinpath("splits", f"{file}.json").read_text("utf-8"))
 
 
-@cache
-def omniglot() -> OfficialSplits:
-    """The Vinyals split; classes are called Alphabet/characterNN."""
-    classes = {
-        split: [
-            f"{alphabet}/{character}"
-            for alphabets in halves.values()
-            for alphabet, characters in alphabets.items()
-            for character in characters
-        ]
-        for split, halves in _shipped("omniglot_vinyals").items()
-    }
-    return OfficialSplits(classes, images_per_class=20)
-
-
-@cache
-def cifar_fs() -> OfficialSplits:
-    return OfficialSplits(_shipped("cifar_fs"), images_per_class=600)
-
-
-@cache
-def fc100() -> OfficialSplits:
-    return OfficialSplits(
-        _shipped("fc100"), images_per_class=600, superclass=_shipped("cifar100_superclasses")
-    )
-
-
-@cache
-def mini_imagenet() -> OfficialSplits:
-    return OfficialSplits(_shipped("mini_imagenet"), images_per_class=600)
-
-
-@cache
-def tiered_imagenet() -> OfficialSplits:
-    by_split = _shipped("tiered_imagenet")
-    return OfficialSplits(
-        {split: list(classes) for split, classes in by_split.items()},
-        images={"train": 448_695, "val": 124_261, "test": 206_209},
-        superclass={wnid: above for classes in by_split.values() for wnid, above in classes.items()},
-    )
-
-
-def cub_split(number: int) -> str:
-    """Of class 1..200: every second class trains, the others validate and test in turn."""
-    return "train" if number % 2 == 1 else ("val" if number % 4 == 2 else "test")
-
-
-@cache
-def cub() -> OfficialSplits:
-    """By number, with which the names of the folders begin (001.Black_footed_Albatross)."""
-    classes: dict[str, list[str]] = {split: [] for split in SPLITS}
-    for number in range(1, 201):
-        classes[cub_split(number)].append(f"{number:03d}")
-    return OfficialSplits(classes, images={"all": 11_788}, prefix_ends_with=".")
-
-
-def differences(facts: OfficialSplits, source: Source) -> list[str]:
-    """What is missing, extra or of another number than published: one line each, empty if nothing is."""
+def differences(official: OfficialSplits, source: Source) -> list[str]:
+    """Return one line per class or count that differs from what was published."""
     lines: list[str] = []
-    for split, expected in facts.classes.items():
+    for split, expected in official.classes.items():
         classes = source.splits.get(split, {})
         if source.named:
-            found = {facts.listed_name(name) for name in classes}
+            found = {
+                official.listed_name(name.split("@")[0]) for name in classes
+            }  # rotated classes count as one
             lines += _listed(split, "missing", sorted(set(expected) - found))
             lines += _listed(split, "not in the official split", sorted(found - set(expected)))
         elif len(classes) != len(expected):
             lines.append(f"{split}: {len(classes)} classes instead of {len(expected)}")
-        if facts.images_per_class is not None:
-            odd = [f"{n} has {len(p)}" for n, p in classes.items() if len(p) != facts.images_per_class]
-            lines += _listed(split, f"not of {facts.images_per_class} images", odd)
-    for split, expected_images in facts.images.items():
+        if official.images_per_class is not None:
+            others = [f"{n} has {len(p)}" for n, p in classes.items() if len(p) != official.images_per_class]
+            lines += _listed(split, f"not of {official.images_per_class} images", others)
+    for split, expected_images in official.images.items():
         counted = [split] if split in source.splits else list(source.splits)
         images = sum(len(p) for name in counted for p in source.splits[name].values())
         if images != expected_images:
@@ -124,8 +78,12 @@ def differences(facts: OfficialSplits, source: Source) -> list[str]:
     return lines
 
 
-def _listed(split: str, what: str, names: list[str], most: int = 8) -> list[str]:
+def _listed(split: str, what: str, names: list[str]) -> list[str]:
     if not names:
         return []
-    shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-    return [f"{split}: {len(names)} class{'es' if len(names) > 1 else ''} {what}: {shown}"]
+    return [f"{split}: {len(names)} class{'es' if len(names) > 1 else ''} {what}: {shortened(names)}"]
+
+
+def shortened(names: list[str], most: int = 8) -> str:
+    """Return the names in one line; beyond ``most`` of them only their number."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,10 +1,10 @@
-"""Opening a dataset: find it, check it, decode it once into a cache, and map it from there."""
+"""Open a dataset: find it, check it, decode it once into a cache, and map it from there."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from firststep.data.cache import (
     workspace,
     write_splits,
 )
-from firststep.data.cache_record import FORMAT, CacheRecord, fingerprint, read_cache
-from firststep.data.dataset import Dataset
+from firststep.data.cache_record import CacheRecord, fingerprint, read_cache
+from firststep.data.dataset import CachedDataset
 from firststep.data.dataset_info import DATASETS, DatasetInfo, get_dataset_info
 from firststep.data.disk_space import require_space
 from firststep.data.layouts.layout import Located
@@ -45,20 +45,22 @@ def open_dataset(
     cache: Path | str | None = None,
     verify: bool = False,
     progress: ProgressCallback | None = None,
-) -> Dataset:
-    """Open a dataset by name, making its cache if there is none yet.
+) -> CachedDataset:
+    """Open a dataset by name and make its cache if there is none yet.
 
-    path: the folder or archive that holds it; not for glyphs.
-    image_size: side in pixels; the dataset's usual size if left out.
-    channels: 1 or 3; folder only, else the dataset's own.
-    normalisation: usual, or symmetric for weights that were pretrained so; see ``Preprocessing``.
-    seed: glyphs, of the drawing; folder, of the split where there is none on disk. 0 if left out.
-    rotations: omniglot, quarter turns as extra classes.
-    skip_broken: leave out images that cannot be decoded instead of stopping.
-    partial: accept data that differs from the official classes and counts.
-    cache: where the cache goes, instead of beside the data or the user's cache folder.
-    verify: compare all pixels of the cache with what was stored, a few seconds for each gigabyte; otherwise
-        every image is compared when it is first used. A damaged cache is made again.
+    Args:
+        path: folder or archive that holds it; not for generated datasets such as glyphs.
+        image_size: side in pixels; default the dataset's usual size.
+        channels: 1 or 3; folder only.
+        normalisation: ``usual``, or ``symmetric`` for weights that were pretrained so; see ``Preprocessing``.
+        seed: seed of the drawing (glyphs), or of the split if there is none on disk (folder); default 0.
+        rotations: add quarter turns as classes; omniglot only.
+        skip_broken: leave out images that cannot be decoded instead of stopping.
+        partial: accept data that differs from the official classes and counts.
+        cache: folder of the cache, instead of beside the data or the user's cache folder.
+        verify: compare all pixels of the cache with what was stored, a few seconds per gigabyte. Otherwise
+            each image is compared when it is first used. A damaged cache is made again.
+        progress: called with the task, the work done and the total.
 
     Examples:
         >>> open_dataset("glyphs").fingerprint
@@ -87,21 +89,29 @@ def open_dataset(
     if info.version > 1:
         identity.append(f"version {info.version}")
     key = _key(name, recipe, options, identity)
-    final = root / key
-    if verify and progress and final.exists():
-        progress("checking the cache", 0, 0)
-    record = read_cache(final, name, recipe, verify)
-    if record is not None:
-        remove_leftovers(root)  # a builder may have been killed after its cache was complete
-    else:
-        with only_builder(root, key, progress):
-            record = read_cache(final, name, recipe, verify)
-            if record is None:
-                if progress and final.exists():
-                    progress(f"the cache {final} is damaged and is made again", 0, 0)
-                record = _build(info, found, options, recipe, root, key, skip_broken, partial, progress)
-    _refuse_faulty(record, skip_broken, partial)
-    return Dataset(name, record.fingerprint, recipe, final, record)
+    request = _Request(info, found, options, recipe, root / key, skip_broken, partial, progress)
+    record = _read_or_build(request, verify)
+    _refuse_faulty(record, request)
+    return CachedDataset(root / key, record)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What to open, and how."""
+
+    info: DatasetInfo
+    found: Located | None
+    options: ReadOptions
+    recipe: Preprocessing
+    cache: Path
+    """final folder of the cache"""
+    skip_broken: bool
+    partial: bool
+    progress: ProgressCallback | None
+
+    def report(self, task: str) -> None:
+        if self.progress:
+            self.progress(task, 0, 0)
 
 
 def _refuse_options_without_effect(info: DatasetInfo, path: Path | str | None, **options: Any) -> None:
@@ -116,62 +126,68 @@ def _refuse_options_without_effect(info: DatasetInfo, path: Path | str | None, *
 
 
 def _key(name: str, recipe: Preprocessing, options: ReadOptions, identity: Any) -> str:
-    """Names the cache: source files and preprocessing. Times of change are cheap to compare, hashes not."""
+    """Return the name of the cache. It depends on modification times, because hashing all files is slow."""
     parts = [preprocessing.VERSION, name, recipe.describe(), vars(options), identity]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     return f"{name}-{recipe.image_size}px-{digest[:16]}"
 
 
-def _build(
-    info: DatasetInfo,
-    found: Located | None,
-    options: ReadOptions,
-    recipe: Preprocessing,
-    root: Path,
-    key: str,
-    skip_broken: bool,
-    partial: bool,
-    progress: ProgressCallback | None,
-) -> CacheRecord:
-    with workspace(root, key) as temporary:
+def _read_or_build(request: _Request, verify: bool) -> CacheRecord:
+    cache, name, recipe = request.cache, request.info.name, request.recipe
+    if verify and cache.exists():
+        request.report("checking the cache")
+    record = read_cache(cache, name, recipe, verify)
+    if record is not None:
+        remove_leftovers(cache.parent)  # a build may have been killed after its cache was complete
+        return record
+    with only_builder(cache.parent, cache.name, request.progress):
+        record = read_cache(cache, name, recipe, verify)  # another process may have built it meanwhile
+        if record is None:
+            if cache.exists():
+                request.report(f"the cache {cache} is damaged and is made again")
+            record = _build(request)
+    return record
+
+
+def _build(request: _Request) -> CacheRecord:
+    info, cache = request.info, request.cache
+    with workspace(cache.parent, cache.name) as temporary:
         unpacked, decoded = temporary / "unpacked", temporary / "decoded"
         unpacked.mkdir()
         decoded.mkdir()
-        if progress:
-            progress("reading", 0, 0)
-        if found is not None:
-            source = reading.read(info, found, options, unpacked)
+        request.report("reading")
+        if request.found is not None:
+            source = reading.read(info, request.found, request.options, unpacked)
         else:
             assert info.generated is not None
-            source = info.generated.source(options.seed)
+            source = info.generated.source(request.options.seed)
         record = CacheRecord(
             dataset=info.name,
             version=preprocessing.VERSION,
-            preprocessing=recipe,
+            preprocessing=request.recipe,
             layout=source.layout,
             notes=list(source.notes),
-            odd=list(source.odd),
+            ignored=list(source.ignored),
             differences=differences(info.official(), source) if info.official else [],
             broken=[],
             splits={},
             fingerprint="",
-            key=key,
-            format=FORMAT,
+            key=cache.name,
         )
-        _refuse_faulty(record, skip_broken, partial)
+        _refuse_faulty(record, request)
         images = image_count(source)
         if not images:
             raise FirststepError(f"{info.name}: no images found ({source.layout})")
-        require_space(root, images * (record.image_bytes + 4), f"the cache of {images} images")
-        splits, broken = write_splits(decoded, source, recipe, skip_broken, progress)
+        require_space(cache.parent, images * (record.image_bytes + 4), f"the cache of {images} images")
+        splits, broken = write_splits(decoded, source, request.recipe, request.skip_broken, request.progress)
         record = replace(record, splits=splits, broken=broken)
         record = replace(record, fingerprint=fingerprint(record))
-        publish(decoded, root / key, record)
+        publish(decoded, cache, record)
         return record
 
 
 class DatasetMismatchError(FirststepError):
-    """Data that differs from the official data; ``lines`` lists every difference.
+    """Data that differs from the official data; ``lines`` lists all differences.
 
     Examples:
         >>> from firststep.data import DatasetMismatchError
@@ -184,8 +200,8 @@ class DatasetMismatchError(FirststepError):
         self.lines = lines
 
 
-def _refuse_faulty(record: CacheRecord, skip_broken: bool, partial: bool) -> None:
-    if record.differences and not partial:
+def _refuse_faulty(record: CacheRecord, request: _Request) -> None:
+    if record.differences and not request.partial:
         lines = record.differences
         more = f" (and {len(lines) - 1} more such differences)" if len(lines) > 1 else ""
         raise DatasetMismatchError(
@@ -193,7 +209,7 @@ def _refuse_faulty(record: CacheRecord, skip_broken: bool, partial: bool) -> Non
             "to use it as it is pass `partial=True`",
             lines,
         )
-    if record.broken and not skip_broken:
+    if record.broken and not request.skip_broken:
         raise FirststepError(
             f"{record.broken[0]} is a broken image, one of {len(record.broken)}; "
             "repair or remove it, or pass `skip_broken=True`"

@@ -1,7 +1,7 @@
-"""Image files of unknown origin: a picture that a viewer would show, or one line that names the file.
+"""Read image files of unknown origin: return what a viewer would show, or raise one line with the name.
 
-Pillow reads some forty formats; only those that photographs and drawings come in are tried here, because the
-others are rarely tested, and one of them (EPS) runs a program.
+Pillow reads some forty formats. Only those of photographs and drawings are tried here, because the others are
+rarely tested, and one of them (EPS) runs a program.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from firststep.errors import FirststepError
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP", "DIB", "PPM", "JPEG2000", "AVIF")
 
 LARGEST_PICTURE = 89_478_485
-"""Pixels: as many as Pillow decodes without calling it an attack; a gigabyte of memory in four threads."""
+"""Largest number of pixels: Pillow's own limit, a gigabyte of memory in four threads."""
 
 
 def read_picture(
     file: Path | str | BinaryIO, name: str, mode: str, largest: int = LARGEST_PICTURE
 ) -> Image.Image:
-    """The picture upright in the mode "L" or "RGB".
+    """Return the picture, upright.
 
     Args:
         file: a path or a binary stream.
-        name: what an error calls it.
+        name: name of the picture in messages.
         mode: "L" or "RGB".
-        largest: more pixels than this are refused before they are decoded.
+        largest: largest number of pixels; more are refused before they are decoded.
     """
     if isinstance(file, Path | str):
         with open_regular(file, name) as stream:
@@ -48,7 +48,7 @@ def read_picture(
         if opened.format == "TIFF":
             _silence_libtiff()
         opened.load()
-        _check_size(opened, name, largest)  # some formats say the true size only now
+        _check_size(opened, name, largest)  # some formats tell the true size only now
         upright = ImageOps.exif_transpose(opened)
     try:
         flat = eight_bit(upright)
@@ -60,7 +60,7 @@ def read_picture(
 
 @contextlib.contextmanager
 def _pillow(name: str) -> Iterator[None]:
-    """Around calls of Pillow alone: on damaged files it raises whatever its parsers run into."""
+    """Translate the exceptions of Pillow, whose parsers raise anything on damaged files."""
     with quiet():
         try:
             yield
@@ -88,7 +88,7 @@ def _too_large(name: str, largest: int, size: str = "") -> FirststepError:
 
 
 def eight_bit(image: Image.Image) -> Image.Image:
-    """16-bit grey as 8 bits: Pillow's own conversion would clip, not scale."""
+    """Scale 16-bit grey to 8 bits. Pillow's own conversion would clip."""
     if image.mode in ("F", "LAB"):
         kind = "floating-point numbers" if image.mode == "F" else "LAB colours"
         raise FirststepError(f"holds {kind}, which have no one look on a screen; save it as RGB or grey")
@@ -102,12 +102,12 @@ def eight_bit(image: Image.Image) -> Image.Image:
 
 
 def plain(image: Image.Image, mode: str) -> Image.Image:
-    """Any of Pillow's 8-bit modes to "L" or "RGB" with what a viewer would show."""
+    """Convert any 8-bit mode of Pillow to "L" or "RGB" as a viewer would show it."""
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         see_through = image.convert("RGBA")
         paper = Image.new("RGBA", see_through.size, "white")
         image = Image.alpha_composite(paper, see_through)
-    # Palette and CMYK images hold colours; grey is the luma of those.
+    # Palette and CMYK images hold colours; grey is their luma.
     if image.mode not in ("L", "1", "RGB"):
         image = image.convert("RGB")
     return image.convert(mode)
@@ -115,16 +115,16 @@ def plain(image: Image.Image, mode: str) -> Image.Image:
 
 @cache
 def _formats() -> tuple[str, ...]:
-    """Those that this Pillow was built with."""
+    """Return the formats that this Pillow was built with."""
     Image.init()
     return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
 @cache
 def _silence_libtiff() -> None:
-    """libtiff prints what it finds wrong on the terminal; Pillow raises an error for it anyway.
+    """Keep libtiff from printing to the terminal; Pillow raises an error anyway.
 
-    Its symbols are found through Pillow's own module; where they are not, it goes on printing.
+    Its symbols are found through Pillow's own module. If they are not, it keeps printing.
     """
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(_imaging.__file__)
@@ -132,7 +132,7 @@ def _silence_libtiff() -> None:
         library.TIFFSetWarningHandler(None)
 
 
-# Without any handler Python prints what Pillow logs; a program that sets up logging still gets it.
+# Without a handler Python prints what Pillow logs. Programs that set up logging still get it.
 logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 _lock = threading.Lock()
@@ -142,9 +142,9 @@ _filters = warnings.catch_warnings()
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warnings of Pillow: what matters of them is an error here.
+    """Suppress the warnings of Pillow; those that matter are errors here.
 
-    The filters belong to the whole process: the first thread within sets them, the last one out restores.
+    Filters belong to the whole process, so the first thread sets them and the last one restores them.
     """
     global _within, _filters
     with _lock:

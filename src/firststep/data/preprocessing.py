@@ -1,4 +1,4 @@
-"""From any image to the pixels a model sees: one fixed recipe, written down with every result."""
+"""The way from any image to the pixels that a model sees, stored with every result."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from firststep.data.pictures import LARGEST_PICTURE, eight_bit, plain, read_pict
 from firststep.errors import FirststepError, unknown
 
 VERSION = 1
-"""Raised when the same image would come out with other pixels: caches are then made again."""
+"""Raise it when the same image gives other pixels, to renew the caches."""
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 GREY_MEAN, GREY_STD = (0.449,), (0.226,)
-# Ink is 1 and paper 0, as it is: the zeros that a convolution pads with are then paper.
+# Ink is 1 and paper 0, so that the zero padding of a convolution is paper.
 INK_MEAN, INK_STD = (0.0,), (1.0,)
-# (pixel - 127) / 128: how Google's EfficientNet-Lite were trained
+# (pixel - 127) / 128, as Google trained EfficientNet-Lite
 SYMMETRIC_MEAN, SYMMETRIC_STD = 127 / 255, 128 / 255
 
 NORMALISATIONS = ("usual", "symmetric")
-"""``usual``: by ImageNet's mean and deviation, drawings as they are. ``symmetric``: (pixel - 127) / 128.
+"""``usual``: ImageNet's mean and standard deviation, none for drawings. ``symmetric``: (pixel - 127) / 128.
 
 Examples:
     >>> from firststep.data import NORMALISATIONS
@@ -36,7 +36,7 @@ LARGEST_SIDE = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """How images become arrays: turned upright, made RGB or grey, shorter side fitted, centre cut.
+    """How images become arrays: upright, RGB or grey, shorter side resized, centre cropped.
 
     Examples:
         >>> from firststep.data import Preprocessing
@@ -46,13 +46,13 @@ class Preprocessing:
     """
 
     image_size: int
-    """side of the square images, in pixels"""
+    """side of the square images in pixels"""
     channels: int = 3
     """3 for RGB, 1 for grey"""
     ink: bool = False
-    """drawings: bright ink on black paper; an image with a light border is turned into that"""
+    """whether images are drawings: bright ink on black paper; those with a light border are inverted"""
     normalisation: str = "usual"
-    """of :data:`NORMALISATIONS`: what a network's pretrained weights expect"""
+    """one of :data:`NORMALISATIONS`, as the pretrained weights of a network expect"""
 
     def __post_init__(self) -> None:
         if not 4 <= self.image_size <= LARGEST_SIDE:
@@ -64,7 +64,7 @@ class Preprocessing:
 
     @property
     def mode(self) -> str:
-        """Pillow's name for such images"""
+        """Mode of such images in Pillow"""
         return "L" if self.channels == 1 else "RGB"
 
     @property
@@ -80,9 +80,9 @@ class Preprocessing:
         return INK_STD if self.ink else (GREY_STD if self.channels == 1 else IMAGENET_STD)
 
     def describe(self) -> dict[str, Any]:
-        """Plain values for fingerprints and result files; ``Preprocessing(**fields)`` reads them back.
+        """Return plain values for fingerprints and result files; ``Preprocessing(**fields)`` reads them back.
 
-        The usual normalisation is not among them: fingerprints from before there was another stay the same.
+        The usual normalisation is left out, so that fingerprints from before there was another stay the same.
         """
         fields = asdict(self)
         if self.normalisation == "usual":
@@ -90,11 +90,11 @@ class Preprocessing:
         return fields
 
     def pixels(self, image: Image.Image) -> np.ndarray:
-        """Any image as uint8 [image_size, image_size, channels]."""
+        """Return any image as uint8 [image_size, image_size, channels]."""
         return self.fitted(plain(eight_bit(ImageOps.exif_transpose(image)), self.mode))
 
     def fitted(self, image: Image.Image) -> np.ndarray:
-        """The same of an upright image in the mode that ``mode`` names."""
+        """Return an upright image in the mode ``self.mode`` as uint8 [image_size, image_size, channels]."""
         size = (self.image_size, self.image_size)
         if image.size != size:
             image = ImageOps.fit(image, size, method=Image.Resampling.BILINEAR)
@@ -104,7 +104,7 @@ class Preprocessing:
         return array
 
     def normalise(self, pixels: np.ndarray) -> np.ndarray:
-        """uint8 [..., H, W, C] to float32 [..., C, H, W]: (pixel / 255 - mean) / std."""
+        """Return (pixel / 255 - mean) / std: uint8 [..., H, W, C] → float32 [..., C, H, W]."""
         scale = np.array([1 / (255 * s) for s in self.std], dtype=np.float32)
         normalised = np.moveaxis(pixels, -1, -3).astype(np.float32, order="C")
         normalised *= scale[:, None, None]
@@ -122,18 +122,18 @@ def _border_is_light(array: np.ndarray) -> bool:
 def decode(
     file: Path | str | BinaryIO, name: str, preprocessing: Preprocessing, *, largest: int = LARGEST_PICTURE
 ) -> np.ndarray:
-    """Pixels of an image file (path or binary stream).
+    """Return the pixels of an image file (path or binary stream).
 
-    ``name`` is what an error calls it; more than ``largest`` pixels are refused before they are decoded.
+    Messages call it ``name``. More than ``largest`` pixels are refused before they are decoded.
     """
     return preprocessing.fitted(read_picture(file, name, preprocessing.mode, largest))
 
 
 def load_image(path: Path | str, image_size: int, channels: int = 3, *, ink: bool = False) -> np.ndarray:
-    """Any image file as a dataset would hold it: uint8 [image_size, image_size, channels].
+    """Return an image file as a dataset would hold it: uint8 [image_size, image_size, channels].
 
-    ``Preprocessing.normalise`` makes it a model's input; ``dataset.preprocessing`` has the same
-    settings as the data a model was trained on.
+    ``Preprocessing.normalise`` turns it into the input of a model. ``dataset.preprocessing`` has the settings
+    of the data that a model was trained on.
 
     Examples:
         >>> from PIL import Image

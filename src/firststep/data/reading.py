@@ -1,4 +1,4 @@
-"""From a path to a source: recognise the layout, unpack archives, read."""
+"""Read a dataset from a path: recognise the layout, unpack archives, list the images."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from firststep.errors import FirststepError
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What changes how a dataset is read; part of the cache's key."""
+    """Options that change how a dataset is read, part of the name of the cache."""
 
     seed: int = 0
-    """of generated images, and of the split by class where there is none on disk"""
+    """seed of generated images, or of the split by class if there is none on disk"""
     rotations: bool = False
-    """four times the classes by quarter turns"""
+    """whether quarter turns make three more classes of each"""
 
     def __post_init__(self) -> None:
         if not -(2**63) <= self.seed < 2**64:
@@ -30,7 +30,7 @@ class ReadOptions:
 
 
 def find(info: DatasetInfo, path: Path) -> Located:
-    """The dataset at a path: unpacked in some layout, or as archives."""
+    """Find the dataset at a path, in some layout or as archives."""
     _require_readable(info, path)
     found = None if is_archive(path) else locate(path, info.layouts)
     found = found or _archives(info, path)
@@ -43,7 +43,7 @@ def find(info: DatasetInfo, path: Path) -> Located:
 
 
 def _require_readable(info: DatasetInfo, path: Path) -> None:
-    """A folder or a file: looking into a pipe could wait for ever."""
+    """Refuse anything but a folder or a regular file: reading a pipe could block for ever."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -64,7 +64,7 @@ def how_to_get(info: DatasetInfo) -> str:
 
 
 def _archives(info: DatasetInfo, path: Path) -> Located | None:
-    """All published archives of the dataset in one folder, or any one archive that was given."""
+    """Return all published archives of the dataset in one folder, or the archive that was given."""
     folders = [path.parent] if path.is_file() else [path, *subfolders(path)]
     for folder in folders:
         archives = [folder / file.name for file in info.files]
@@ -74,7 +74,7 @@ def _archives(info: DatasetInfo, path: Path) -> Located | None:
 
 
 def source_files(found: Located) -> list[tuple[str, int, int]]:
-    """(name, size, time of change) of every file that the dataset consists of."""
+    """Return (name, size, modification time) of each file of the dataset."""
     files = []
     for part in found.parts:
         for file in files_below(part) if part.is_dir() else [part]:
@@ -84,7 +84,7 @@ def source_files(found: Located) -> list[tuple[str, int, int]]:
 
 
 def _status(file: Path) -> os.stat_result:
-    """Of the link itself where it leads nowhere: if it is an image, decoding names it."""
+    """Return the status of a file, or of the link itself if it leads nowhere; decoding names it later."""
     try:
         return os.stat(file)
     except OSError:
@@ -92,7 +92,7 @@ def _status(file: Path) -> os.stat_result:
 
 
 def read(info: DatasetInfo, found: Located, options: ReadOptions, workspace: Path) -> Source:
-    """The source of what was found; archives are unpacked into the workspace first."""
+    """Read what was found. Archives are unpacked into the workspace first."""
     if found.layout is not None:
         source = found.layout.read(found.root)
     else:

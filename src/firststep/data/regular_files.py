@@ -1,4 +1,4 @@
-"""Files and folders of a dataset that are what they seem: a pipe would hang, a link may lead nowhere."""
+"""Open regular files only: reading a pipe blocks, and a link may lead nowhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firststep.errors import FirststepError
 
 
 def is_regular(path: Path | str) -> bool:
-    """Whether this is a file with content, as opposed to a folder, pipe, device or link to nothing."""
+    """Return whether this is a regular file, not a folder, pipe, device or link to nothing."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -21,7 +21,7 @@ def is_regular(path: Path | str) -> bool:
 
 
 def require_regular(path: Path | str, name: str | None = None) -> os.stat_result:
-    """``name`` is what the error calls it."""
+    """Return the status of a regular file; refuse anything else. Messages call it ``name``."""
     name = name or str(path)
     try:
         status = os.stat(path)
@@ -38,7 +38,7 @@ def require_regular(path: Path | str, name: str | None = None) -> os.stat_result
 
 
 def open_regular(path: Path | str, name: str | None = None) -> BufferedReader:
-    """Opened for reading; what is no regular file is not opened, because that could wait for ever."""
+    """Open a regular file for reading; refuse anything else, because opening it could block for ever."""
     require_regular(path, name)
     try:
         return open(path, "rb")
@@ -47,7 +47,7 @@ def open_regular(path: Path | str, name: str | None = None) -> BufferedReader:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What is in a folder, hidden entries left out, in the order of their names."""
+    """Return the entries of a folder sorted by name, without hidden ones."""
     try:
         return sorted(Path(entry.path) for entry in os.scandir(folder) if not entry.name.startswith("."))
     except OSError as error:
@@ -56,7 +56,7 @@ def entries(folder: Path) -> list[Path]:
 
 @contextmanager
 def readable_or_refused() -> Iterator[None]:
-    """Around looking for files: a folder that may be listed but not entered shows in many places."""
+    """Translate errors of folders that may be listed but not entered."""
     try:
         yield
     except OSError as error:
@@ -66,7 +66,7 @@ def readable_or_refused() -> Iterator[None]:
 
 
 def expanded(path: Path | str) -> Path:
-    """With the user's home for ``~``."""
+    """Return the path with ``~`` replaced by the home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError:  # ~somebody

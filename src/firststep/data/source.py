@@ -1,4 +1,4 @@
-"""What reading a dataset gives before any image is decoded: splits of classes, each with its images."""
+"""The content of a dataset before any image is decoded: splits of classes, each with its images."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import numpy as np
 from PIL import Image
 
 from firststep.data.draws import Draws
+from firststep.data.pickled_values import EncodedBytes, as_bytes
 from firststep.data.preprocessing import Preprocessing, decode
-from firststep.data.unpickle import EncodedBytes, as_bytes
 from firststep.errors import FirststepError
 
 SPLITS = ("train", "val", "test")
 UNSPLIT = "all"
-"""The only split of a source whose classes are still to be divided into train, val and test."""
+"""Name of the only split of a source that has yet to be divided into train, val and test."""
 
 
 class ClassImages(Protocol):
-    """The images of one class, wherever they are stored: counted at once, decoded one at a time.
+    """The images of one class, wherever they are stored; decoded one at a time.
 
     Examples:
         >>> from firststep.data import ArrayImages, ClassImages
@@ -35,10 +35,10 @@ class ClassImages(Protocol):
     def __len__(self) -> int: ...
 
     def name(self, index: int) -> str:
-        """What an error message calls this image."""
+        """Return the name of this image for messages."""
 
     def pixels(self, index: int, preprocessing: Preprocessing) -> np.ndarray:
-        """uint8 [H, W, C]; ``FirststepError`` with the image's name if it is broken."""
+        """Return uint8 [H, W, C]; raise ``FirststepError`` with the name of a broken image."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ArrayImages:
     rows: Sequence[int]
     file: str
     reversed_channels: bool = False
-    """BGR, as OpenCV writes it"""
+    """whether the channels are in the order BGR, as OpenCV writes them"""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -97,7 +97,7 @@ class ArrayImages:
 
 @dataclass(frozen=True)
 class EncodedImages:
-    """PNG or JPEG bytes in a list, usually still on disk.
+    """A list of PNG or JPEG byte strings, usually still on disk.
 
     Examples:
         >>> import io
@@ -126,7 +126,7 @@ class EncodedImages:
 
 @dataclass(frozen=True)
 class RotatedImages:
-    """The images of another class, turned to the left."""
+    """The images of another class, rotated anticlockwise."""
 
     images: ClassImages
     quarter_turns: int
@@ -143,7 +143,7 @@ class RotatedImages:
 
 @dataclass(frozen=True)
 class Source:
-    """For each split its classes, each a name and its images.
+    """The classes of each split, with their images.
 
     Examples:
         >>> from firststep.data import FileImages, Source
@@ -154,17 +154,17 @@ class Source:
     """
 
     layout: str
-    """one line: what was recognised on disk"""
+    """what was recognised on disk, in one line"""
     splits: Mapping[str, Mapping[str, ClassImages]]
-    """under ``train``, ``val`` and ``test``; or under ``all`` alone, to be divided by class with a seed"""
-    odd: tuple[str, ...] = field(default=())
-    """files that are not part of the dataset and were ignored"""
+    """{split: {class: images}} for ``train``, ``val`` and ``test``, or ``all`` alone, divided by a seed"""
+    ignored: tuple[str, ...] = field(default=())
+    """files that were ignored because they are not part of the dataset"""
     notes: tuple[str, ...] = field(default=())
-    """what a user should know, one line each"""
+    """remarks for the user, one line each"""
     parallel: bool = True
-    """False where images are computed in Python, which threads do not speed up"""
+    """False if images are computed in Python, which threads do not speed up"""
     named: bool = True
-    """False where the files number their classes instead of naming them"""
+    """False if the files number their classes instead of naming them"""
 
     def __post_init__(self) -> None:
         if not set(self.splits) <= set(SPLITS) and set(self.splits) != {UNSPLIT}:
@@ -182,7 +182,7 @@ class Source:
 
 
 def collect(pairs: list[tuple[str, ClassImages]]) -> dict[str, ClassImages]:
-    """Classes in the order of their names; a name that occurs twice is an error, not a lost class."""
+    """Return the classes sorted by name; refuse a name that occurs twice."""
     classes: dict[str, ClassImages] = {}
     for name, images in sorted(pairs, key=lambda pair: pair[0]):
         if name in classes:
@@ -192,7 +192,7 @@ def collect(pairs: list[tuple[str, ClassImages]]) -> dict[str, ClassImages]:
 
 
 def with_seeded_split(source: Source, seed: int) -> Source:
-    """64 % of the classes train, 16 % validate, 20 % test; which ones depends on the seed alone."""
+    """Divide the classes of an unsplit source: 64 % train, 16 % validate, 20 % test, drawn from the seed."""
     if UNSPLIT not in source.splits:
         return source
     classes = source.splits[UNSPLIT]
@@ -206,7 +206,7 @@ def with_seeded_split(source: Source, seed: int) -> Source:
 
 
 def with_rotations(source: Source) -> Source:
-    """Every class turned by a quarter, a half and three quarters as classes of their own."""
+    """Add each class rotated by 90, 180 and 270 degrees as classes of their own."""
     splits: dict[str, dict[str, ClassImages]] = {}
     for split, classes in source.splits.items():
         splits[split] = {}

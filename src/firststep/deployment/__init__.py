@@ -4,7 +4,7 @@ from firststep.utils.extras import extra
 
 with extra("cli", "firststep.deployment"):
     from firststep.deployment.card import ModelCard
-    from firststep.deployment.export import EXPORT_ENDINGS, export_model, require_exporter
+    from firststep.deployment.export import EXPORT_ENDINGS, export_model
     from firststep.deployment.image_classifier import ImageClassifier
     from firststep.deployment.loading import DeployedModel, deployed, load_deployed
     from firststep.deployment.saving import make_deployable, save_adapted
@@ -18,6 +18,5 @@ __all__ = [
     "export_model",
     "load_deployed",
     "make_deployable",
-    "require_exporter",
     "save_adapted",
 ]

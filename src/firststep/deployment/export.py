@@ -89,10 +89,9 @@ def _pt2(classifier: ImageClassifier, card: ModelCard) -> bytes:
 
 
 def _onnx(classifier: ImageClassifier, card: ModelCard) -> bytes:
-    with _quiet():
-        exported = torch.onnx.export(
-            _program(classifier, card), dynamo=True, verbose=False, output_names=["probabilities"]
-        )
+    program = _program(classifier, card)
+    with _quiet(), _refusing("torch.onnx cannot write", classifier):
+        exported = torch.onnx.export(program, dynamo=True, verbose=False, output_names=["probabilities"])
         assert exported is not None
         exported.model.metadata_props[KEY] = card.text()
         content = exported.model_proto.SerializeToString()
@@ -105,13 +104,19 @@ def _program(classifier: ImageClassifier, card: ModelCard) -> torch.export.Expor
     # Two images, because a batch of one would be taken for the only size there is.
     example = torch.zeros(2, size, size, card.preprocessing.channels, dtype=torch.uint8)
     count = torch.export.Dim("images", min=1)
-    try:
+    with _quiet(), _refusing("torch.export cannot trace", classifier):
         return torch.export.export(classifier, (example,), dynamic_shapes={"images": {0: count}})
-    except Exception as error:  # whatever a network's own code makes the tracer run into
+
+
+@contextmanager
+def _refusing(what: str, classifier: ImageClassifier) -> Iterator[None]:
+    """Turn whatever a network's own code makes the tracer run into into one line."""
+    try:
+        yield
+    except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise FirststepError(
-            f"torch.export cannot trace {type(classifier.network).__name__} ({reason}); "
-            "export to .safetensors instead"
+            f"{what} {type(classifier.network).__name__} ({reason}); export to .safetensors instead"
         ) from error
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from firststep.data import Preprocessing
-from firststep.evaluation import logits_of
+from firststep.evaluation._internal import logits_of
 
 
 class ImageClassifier(nn.Module):

@@ -17,7 +17,7 @@ from torch import nn
 from firststep.deployment.card import KEY, ModelCard, read_card
 from firststep.deployment.image_classifier import ImageClassifier
 from firststep.errors import FirststepError
-from firststep.evaluation import STEPS, blank_network
+from firststep.evaluation._internal import STEPS, blank_network
 from firststep.training import TrainConfig, build_meta_learner, choose_device
 from firststep.utils import read_bytes
 from firststep.utils.extras import extra

@@ -1,9 +1,8 @@
-"""A meta-learner adapted to a support set of images: the classifier that it chose, and why.
+"""Adapt a meta-learner to a support set of images: the chosen classifier and the reason for the choice.
 
-Batch norm normalises by the batch it sees, so it matters what else is in the batch. Here that is the support
-set: its statistics are fixed after adaptation, and a query's answer depends on the support set and on itself
-alone. ``transductive=True`` is the papers' protocol instead: all query images form one batch, and each
-changes the others' answers a little.
+Batch norm uses the statistics of the support set, fixed after adaptation. A prediction then depends only on
+the support set and on its own image. ``transductive=True`` is the papers' protocol instead: all query images
+form one batch, and each image slightly changes the predictions of the others.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from firststep.evaluation.frozen_network import (
     features_of,
     frozen_network,
     logits_of,
-    replace_module,
 )
 from firststep.evaluation.image_folders import ImageSupport, Progress
 from firststep.evaluation.probes import Predict
-from firststep.meta_learner import MetaLearner
+from firststep.meta_learner import MetaLearner, replace_module
 from firststep.network import Params
+from firststep.utils import counted
 
 
 @dataclass(frozen=True)
 class AdaptedModel:
-    """A classifier of somebody's images: how it was chosen, and the network that classifies.
+    """A classifier of the user's images: how it was chosen, and the network that classifies.
 
     Examples:
         >>> from firststep.evaluation import ImageSupport, adapt_to_images
@@ -49,28 +48,29 @@ class AdaptedModel:
     meta: MetaLearner
     support: ImageSupport
     classifier: str
-    """``steps``, the adapted network, or the name of a probe on its features."""
+    """``steps`` for the adapted network, or the name of a probe on its features."""
     params: Params
-    """After the inner steps; before them where the classifier is a probe."""
+    """Parameters after the inner steps; for a probe, before them."""
     choice: StepChoice
-    """How many steps were taken, and why."""
+    """Number of inner steps, and the losses that chose it."""
     network: nn.Module
-    """Ready for use: normalised images → logits, one image at a time or many."""
+    """Network ready for use: normalised images → logits, for any batch size."""
     validation: CrossValidation | None = None
     temperature: float | None = None
-    """That calibrates the probabilities; None where there are too few images to tell."""
+    """Temperature that calibrates the probabilities; None if there are too few images to fit one."""
 
     @torch.no_grad()
     def probabilities(self, queries: Tensor, transductive: bool = False) -> Tensor:
-        """[queries, classes], each row summing to 1. Transductive ones are not calibrated."""
+        """Return [queries, classes], each row summing to 1; not calibrated if ``transductive``."""
         if transductive:
             logits = self.meta.functional(self.params, queries).logits
         else:
-            # One by one: the last digits depend on the size of a batch.
+            # One image at a time: rounding depends on the batch size.
             logits = torch.cat([logits_of(self.network, query[None]) for query in queries])
             logits = logits / (self.temperature or 1.0)
         if not bool(logits.isfinite().all()):
-            raise FirststepError(f"the outputs are not finite after {self.choice.steps} steps")
+            steps = counted(self.choice.steps, "step")
+            raise FirststepError(f"outputs are not finite after {steps}; use shorter inner steps")
         return logits.softmax(-1)
 
 
@@ -87,16 +87,16 @@ def adapt_to_images(
     """Adapt to a support set.
 
     Args:
-        meta: the learner.
-        support: the labelled images.
-        steps: inner steps; None chooses the number by cross-validation.
-        classifier: ``steps`` the adapted network; ``nearest-means``, ``ridge`` or ``logistic`` a probe on its
-            features before adaptation; ``auto`` the one with the best cross-validated accuracy, the adapted
-            network among equals.
-        validate: cross-validate and calibrate also where nothing has to be chosen; by default only where
-            something has.
-        rate_multiplier: take inner steps so many times as long.
-        progress: told which fold of the cross-validation is done.
+        meta: learner to adapt.
+        support: labelled images.
+        steps: number of inner steps; None chooses it by cross-validation.
+        classifier: ``steps`` for the adapted network; ``nearest-means``, ``ridge`` or ``logistic`` for a
+            probe on its features before adaptation; ``auto`` for the best cross-validated accuracy, where a
+            tie goes to the adapted network.
+        validate: whether to cross-validate and calibrate even if there is nothing to choose. Default: only if
+            there is.
+        rate_multiplier: factor on the length of inner steps.
+        progress: called after each fold of the cross-validation.
 
     Examples:
         >>> from firststep.evaluation import ImageSupport, adapt_to_images
@@ -106,15 +106,15 @@ def adapt_to_images(
         [1.0]
     """
     if not 0 < rate_multiplier < float("inf"):
-        raise FirststepError(f"`rate_multiplier` must be a positive number, not {rate_multiplier}")
+        raise FirststepError(f"`rate_multiplier` must be a positive number, got {rate_multiplier}")
     if steps is not None and steps < 0:
-        raise FirststepError(f"`steps` must not be negative, it is {steps}")
+        raise FirststepError(f"`steps` must be an integer of at least 0, got {steps}")
     if classifier not in ("auto", STEPS, *PROBES):
         raise FirststepError(
             f"`classifier={classifier}` is unknown; choose from auto, {STEPS}, {', '.join(PROBES)}"
         )
     learner = meta.for_classes(len(support.classes)).scaled(rate_multiplier)
-    with torch.no_grad():  # what is frozen is computed once
+    with torch.no_grad():  # compute the frozen body once
         fitted = replace(support, images=body_features(meta.network, support.images))
     has_choice = classifier == "auto" or (classifier == STEPS and steps is None)
     validation = None
@@ -133,8 +133,8 @@ def adapt_to_images(
     broken = next((name for name, value in params.items() if not bool(value.isfinite().all())), None)
     if broken is not None:
         raise FirststepError(
-            f"{broken} is not finite after {choice.steps} steps: the weights are damaged, or the steps are "
-            f"too long (rate_multiplier {rate_multiplier:g})"
+            f"{broken} is not finite after {counted(choice.steps, 'step')} (rate_multiplier "
+            f"{rate_multiplier:g}): check the weights, or use shorter inner steps"
         )
     network = frozen_network(learner, params, fitted.images)
     if chosen != STEPS:
@@ -151,11 +151,11 @@ def adapt_to_images(
 
 
 def probe_layer(predict: Predict, features: Tensor) -> UnitLinear:
-    """A probe as a layer of a network, for features like these.
+    """Convert a probe to a network layer for features of the same size, dtype and device.
 
-    Every probe's logits are affine in the features of length one, z(u) = W u + b up to what all classes have
-    in common, which softmax does not see; so the unit vectors ± e_i tell W and b: z(e_i) + z(-e_i) = 2 b and
-    z(e_i) - z(-e_i) = 2 W e_i.
+    The logits of every probe are affine in unit-length features: z(u) = W u + b, up to a constant shared by
+    all classes, which softmax ignores. The unit vectors ± e_i therefore determine W and b:
+    z(e_i) + z(-e_i) = 2 b and z(e_i) - z(-e_i) = 2 W e_i.
     """
     columns, biases = [], []
     size = features.shape[1]

@@ -1,10 +1,10 @@
-"""Probabilities that mean what they say: one temperature, fitted to what was held out.
+"""Calibrate probabilities with one temperature, fitted to held-out samples.
 
-A temperature T divides all log-probabilities, which changes how sure a classifier is but never what it
-answers. It is the one with the lowest log-loss on samples that the classifier was not fitted to (Guo et al.,
-"On calibration of modern neural networks", ICML 2017). Where all of those are classified right, the log-loss
-alone would take T to 0, absolute certainty from twenty images: so one more sample that could be of any class
-is counted with them, in the spirit of Platt's targets for logistic calibration.
+A temperature T divides all log-probabilities. It changes the confidence of a classifier, never its
+prediction. The fitted T has the lowest log-loss on held-out samples (Guo et al., "On calibration of modern
+neural networks", ICML 2017). If all of them are classified correctly, the log-loss alone would drive T to 0:
+full confidence from twenty images. One more sample with a uniform label prevents this, in the spirit of
+Platt's targets for logistic calibration.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 FEWEST_TO_CALIBRATE = 20
-"""Held-out samples below which a temperature would be chance."""
+"""Smallest number of held-out samples to fit a temperature to."""
 
 _RANGE = (0.05, 20.0)
 
 
 def fit_temperature(log_probabilities: Tensor, labels: Tensor) -> float | None:
-    """The temperature for held-out log-probabilities [n, classes]; None if they are too few to fit one.
+    """Return the temperature for held-out log-probabilities [n, classes], or None if there are too few.
 
     Examples:
         >>> from firststep.evaluation import fit_temperature
@@ -37,6 +37,6 @@ def fit_temperature(log_probabilities: Tensor, labels: Tensor) -> float | None:
 
 
 def _loss(log_probabilities: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """Summed log-loss, and that of one more sample with the mean sample's outputs and all labels equally."""
+    """Return the summed log-loss, plus that of one sample with mean outputs and a uniform label."""
     rescaled = (log_probabilities / temperature).log_softmax(1)
     return -(rescaled.gather(1, labels[:, None]).sum() + rescaled.mean())

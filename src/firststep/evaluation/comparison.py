@@ -1,4 +1,4 @@
-"""Runs beside each other: one table, and paired differences because they saw the same episodes."""
+"""Compare runs: tables, and differences that are paired because all runs saw the same episodes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from firststep.utils import MISSING, Cell, Table
 if TYPE_CHECKING:
     import pandas as pd
 
-# What must agree for two evaluations to be about the same tasks. The length of steps may differ: that is
-# something to compare.
+# Settings that must be equal for two evaluations to be about the same tasks. The rate multiplier may differ:
+# runs may be compared by it.
 SAME_TASKS = ("data_fingerprint", "split", "ways", "shots", "queries", "seed", "episodes")
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Second minus first, in per cent points, over the same episodes.
+    """Mean difference, second minus first, in percentage points over the same episodes.
 
     Examples:
         >>> from firststep.evaluation import PairedDifference
@@ -42,7 +42,7 @@ class PairedDifference:
 
 
 def paired_differences(first: Evaluation, second: Evaluation) -> list[PairedDifference]:
-    """At every step that both were tested at.
+    """Return the paired difference at every step that both evaluations have.
 
     Examples:
         >>> from firststep.evaluation import paired_differences
@@ -53,7 +53,7 @@ def paired_differences(first: Evaluation, second: Evaluation) -> list[PairedDiff
         if first.settings[key] != second.settings[key]:
             raise FirststepError(
                 f"{first.run} and {second.run} were tested on different episodes ({key} "
-                f"{first.settings[key]} and {second.settings[key]}): their differences are not paired"
+                f"{first.settings[key]} and {second.settings[key]}): evaluate both with the same settings"
             )
     shared = [step for step in first.measurement.steps if step in second.measurement.steps]
     result = []
@@ -64,7 +64,7 @@ def paired_differences(first: Evaluation, second: Evaluation) -> list[PairedDiff
 
 
 def distinct_labels(evaluations: list[Evaluation]) -> list[str]:
-    """What the models are; where two are the same, the folders tell them apart."""
+    """Return a label per evaluation; the run's name is added where labels are equal."""
     labels = [evaluation.label for evaluation in evaluations]
     return [
         label if labels.count(label) == 1 else f"{label} ({evaluation.run})"
@@ -73,14 +73,14 @@ def distinct_labels(evaluations: list[Evaluation]) -> list[str]:
 
 
 def comparison_frame(evaluations: list[Evaluation]) -> pd.DataFrame:
-    """Long form: a row for each model and step, with the paired difference to the first model.
+    """Return one row per model and step, with the paired difference to the first model.
 
     Examples:
         >>> from firststep.evaluation import comparison_frame
         >>> comparison_frame([evaluation, longer])[["step", "difference"]].shape
         (6, 2)
     """
-    import pandas as pd  # slow to import, and only this needs it
+    import pandas as pd  # imported here: slow, and used only here
 
     rows: list[dict[str, Any]] = []
     for label, evaluation, differences in _compared(evaluations):
@@ -94,9 +94,9 @@ def comparison_frame(evaluations: list[Evaluation]) -> pd.DataFrame:
 
 
 def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
-    """A row for each model and each difference to the first model, a column for each step.
+    """Return one row per model, one per difference to the first model, and one column per step.
 
-    Differences whose 95 % interval leaves out zero are bold.
+    A difference is bold if its 95 % interval excludes zero.
 
     Examples:
         >>> from firststep.evaluation import comparison_table
@@ -122,7 +122,7 @@ def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
 
 
 def steps_table(evaluations: list[Evaluation], decimals: int = 1) -> Table:
-    """The same with a row for each step and a column for each model: it fits a terminal's width.
+    """Return the transposed comparison, one row per step and one column per model, to fit a terminal.
 
     Examples:
         >>> from firststep.evaluation import steps_table
@@ -155,7 +155,7 @@ def steps_table(evaluations: list[Evaluation], decimals: int = 1) -> Table:
 
 
 def metrics_table(evaluation: Evaluation) -> Table:
-    """Every metric of one model: a row for each step.
+    """Return every metric of one model, one row per step.
 
     Examples:
         >>> from firststep.evaluation import metrics_table
@@ -177,12 +177,12 @@ def metrics_table(evaluation: Evaluation) -> Table:
 
 
 def initial_condition_number(evaluation: Evaluation) -> str:
-    """Before the first step."""
+    """Format the condition number before the first step."""
     return _before_the_first_step(evaluation, "condition_number")
 
 
 def initial_rank(evaluation: Evaluation) -> str:
-    """Before the first step; evaluations that were stored before there was this metric lack it."""
+    """Format the rank before the first step; a stored evaluation may lack this metric."""
     return _before_the_first_step(evaluation, "rank")
 
 
@@ -196,7 +196,7 @@ def _before_the_first_step(evaluation: Evaluation, metric: str) -> str:
 def _compared(
     evaluations: list[Evaluation],
 ) -> list[tuple[str, Evaluation, dict[int, PairedDifference]]]:
-    """Each with its label and, from the second on, its differences to the first by step."""
+    """Return (label, evaluation, {step: difference to the first evaluation}) for each evaluation."""
     first = evaluations[0]
     return [
         (label, each, {} if each is first else {d.step: d for d in paired_differences(first, each)})

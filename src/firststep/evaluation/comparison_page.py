@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a comparison."""
+"""A comparison as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -8,25 +8,12 @@ from collections.abc import Sequence
 from firststep.evaluation.comparison import comparison_table, distinct_labels
 from firststep.evaluation.evaluation import Evaluation
 from firststep.evaluation.figures import Metrics, comparison_figure
+from firststep.evaluation.page_style import PAGE_STYLE
 from firststep.plotting import embed_figure
-
-PAGE_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222;
-  max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .35rem .7rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
-th.text, td.text { text-align: left; }
-.muted { color: #666; } img { max-width: 100%; }
-pre { background: #f6f6f6; padding: .8rem; white-space: pre-wrap; font-size: .8rem; }
-@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } pre { background: #222; }
-  th, td { border-color: #444; } .muted { color: #999; } img { background: #fff; } }
-"""
 
 
 def html_report(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], title: str) -> str:
-    """The page: accuracies and paired differences, figures, and how it was measured.
+    """Return an HTML page with accuracies, paired differences, figures and provenance.
 
     Examples:
         >>> from firststep.evaluation import html_report
@@ -37,7 +24,7 @@ def html_report(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], t
     settings = evaluations[0].settings
     where = (
         f"{settings['data']}, {settings['split']} split, {settings['ways']}-way {settings['shots']}-shot, "
-        f"{settings['queries']} queries a class, {settings['episodes']} episodes (seed {settings['seed']})"
+        f"{settings['queries']} queries per class, {settings['episodes']} episodes (seed {settings['seed']})"
     )
     parts = [
         "<!doctype html>",
@@ -50,8 +37,8 @@ def html_report(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], t
     ]
     if len(evaluations) > 1:
         parts.append(
-            "<p>All models saw the same episodes, so differences are taken episode by episode; "
-            "bold where the 95 % interval leaves out zero.</p>"
+            "<p>All models saw the same episodes, so differences are paired by episode. "
+            "A difference is bold if its 95 % interval excludes zero.</p>"
         )
     parts += ["<h2>Figures</h2>", embed_figure(comparison_figure(evaluations, metrics))]
     parts.append("<h2>How it was made</h2>")

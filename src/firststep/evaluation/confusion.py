@@ -1,4 +1,4 @@
-"""Which classes are taken for which."""
+"""Confusion matrices: which classes are predicted as which."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from firststep.utils import MISSING, Cell, Table
+from firststep.utils import MISSING, Table
+
+WORST = 3
+"""Number of wrong classes named per row of the table."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often each class was taken for each.
+    """Counts of true and predicted classes.
 
     Examples:
         >>> from firststep.evaluation import Confusion
@@ -23,7 +26,7 @@ class Confusion:
 
     classes: list[str]
     counts: np.ndarray
-    """[true class, predicted class]"""
+    """Counts [true class, predicted class]."""
 
     @staticmethod
     def of(classes: Sequence[str], expected: Sequence[int], predicted: Sequence[int]) -> Confusion:
@@ -44,10 +47,18 @@ class Confusion:
         return self.right / self.total
 
     def table(self) -> Table:
-        """A row for each true class: how its images were classified, and the part that is right."""
-        table = Table(["true class", *self.classes, "right"])
-        for number, (name, row) in enumerate(zip(self.classes, self.counts.tolist(), strict=True)):
-            cells = [Cell(str(count), bold=place == number) for place, count in enumerate(row)]
-            share = f"{100 * row[number] / sum(row):.1f} %" if sum(row) else MISSING
-            table.add_row(name, *cells, share)
+        """Return one row per true class, worst first: its most frequent confusions and its accuracy."""
+        totals, right = self.counts.sum(1), self.counts.diagonal()
+        table = Table(["true class", "most often taken for", "images", "right"], left_aligned=2)
+        for number in sorted(totals.nonzero()[0], key=lambda each: right[each] / totals[each]):
+            share = f"{100 * right[number] / totals[number]:.1f} %"
+            table.add_row(self.classes[number], self._worst(number), str(totals[number]), share)
         return table
+
+    def _worst(self, number: int) -> str:
+        """Name the most frequent wrong predictions of a class, with counts."""
+        others = [place for place in self.counts[number].nonzero()[0] if place != number]
+        others.sort(key=lambda place: -self.counts[number, place])
+        named = [f"{self.classes[place]} ({self.counts[number, place]})" for place in others[:WORST]]
+        more = [f"{len(others) - WORST} more"] if len(others) > WORST else []
+        return ", ".join([*named, *more]) or MISSING

@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 from firststep.evaluation.confusion import Confusion
 from firststep.plotting import RC
 
-_MOST_NUMBERS = 30  # classes up to which a number in every cell can be read
+_MOST_NUMBERS = 30  # with more classes, numbers in cells are too small to read
 
 
 def confusion_figure(confusion: Confusion) -> Figure:
-    """True classes in rows, predicted ones in columns; a cell is as dark as its part of the row.
+    """Draw true classes in rows and predicted classes in columns; darkness is the fraction of the row.
 
     Examples:
         >>> from firststep.evaluation import Confusion, confusion_figure
@@ -21,7 +21,7 @@ def confusion_figure(confusion: Confusion) -> Figure:
     classes = len(confusion.classes)
     side = min(3.0 + 0.35 * classes, 16.0)
     shares = confusion.counts / confusion.counts.sum(1, keepdims=True).clip(1)
-    # A "$" in a class name is no formula.
+    # Escape "$": matplotlib would read it as the start of a formula.
     names = [name.encode("utf-8", "replace").decode().replace("$", r"\$") for name in confusion.classes]
     with mpl.rc_context({**RC, "axes.grid": False}):
         figure = Figure(figsize=(side, side), layout="constrained")

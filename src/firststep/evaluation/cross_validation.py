@@ -1,9 +1,9 @@
-"""What classifiers of a support set say of samples that they were not fitted to.
+"""Cross-validate classifiers on a support set.
 
-The support set is cut into folds; each is classified by what was fitted to the others, exactly as a query
-would be: adapted parameters, probes and batch statistics all come from the other folds alone. Every sample is
-held out once. All classifiers see the same folds, so that they can be compared, and the number of inner steps
-be chosen.
+The support set is split into folds. Each fold is classified by what was fitted to the other folds, exactly as
+a query would be: adapted parameters, probes and batch statistics all come from the other folds. Every sample
+is held out once. All classifiers use the same folds, so their accuracies are comparable, and the number of
+inner steps can be chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from firststep.evaluation.probes import Predict, logistic, nearest_means, ridge
 from firststep.meta_learner import MetaLearner
 
 STEPS = "steps"
-"""The adapted network, as against the probes on its features."""
+"""Name of the adapted network among the classifiers; the others are probes on its features."""
 PROBES: dict[str, Callable[[Tensor, Tensor], Predict]] = {
     "nearest-means": nearest_means,
     "ridge": ridge,
@@ -41,7 +41,7 @@ Examples:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What every classifier says of the support samples that it has not seen.
+    """Predictions of every classifier for support samples that it was not fitted to.
 
     Examples:
         >>> from firststep.evaluation import ImageSupport, cross_validate
@@ -54,24 +54,27 @@ class CrossValidation:
     folds: int
     labels: Tensor
     log_probabilities: dict[str, Tensor]
-    """Classifier → what it says of each sample when that is held out, [n, classes]."""
+    """Classifier → log-probabilities of each sample when it is held out, [n, classes]."""
     choice: StepChoice
-    """Of the adapted network: how many steps it takes, and the held-out losses that chose them."""
+    """Number of steps of the adapted network, and the held-out losses that chose it."""
 
     def accuracy(self, classifier: str) -> float:
-        """Outputs that are not finite count as wrong."""
+        """Return the held-out accuracy; outputs that are not finite count as wrong."""
         outputs = self.log_probabilities[classifier]
         right = (outputs.argmax(1) == self.labels) & outputs.isfinite().all(1)
         return right.double().mean().item()
 
     @property
     def best(self) -> str:
-        """The classifier with the highest accuracy; among equals the adapted network, then the simplest."""
-        return max(self.log_probabilities, key=self.accuracy)  # the first of equals
+        """Classifier with the highest accuracy; a tie goes to the adapted network, then to the simplest."""
+        return max(self.log_probabilities, key=self.accuracy)  # max returns the first of equals
 
 
 def stratified_folds(labels: Tensor) -> list[Tensor]:
-    """Masks of samples to hold out, each sample once, all classes in each; none if a class has one sample."""
+    """Return masks of held-out samples: each sample once, every class in each fold.
+
+    Return no mask if a class has only one sample.
+    """
     place = torch.zeros_like(labels)
     fewest = len(labels)
     for label in labels.unique():
@@ -90,14 +93,14 @@ def cross_validate(
     probes: bool = True,
     progress: Progress | None = None,
 ) -> CrossValidation | None:
-    """All classifiers on held-out folds; None where a class has one sample and nothing can be held out.
+    """Cross-validate all classifiers; return None if a class has only one sample.
 
     Args:
-        learner: to adapt, for as many classes as the support set has.
-        support: the labelled images.
+        learner: learner to adapt, for the number of classes of the support set.
+        support: labelled images.
         steps: inner steps of the adapted network; None chooses the number with the lowest held-out loss.
-        probes: the probes too, not only the adapted network.
-        progress: told which fold is done.
+        probes: whether to cross-validate the probes too.
+        progress: called after each fold.
 
     Examples:
         >>> from firststep.evaluation import ImageSupport, cross_validate
@@ -130,9 +133,9 @@ def cross_validate(
     if steps is None and not bool(losses[0].isfinite()):
         raise FirststepError(
             "cannot choose the number of steps: the loss of held-out samples is not finite before the first "
-            "step; are the weights damaged?"
+            "step; check the weights"
         )
-    # NaN would count as the smallest: a number of steps at which adaptation has diverged is never chosen.
+    # argmin would pick NaN: never choose a number of steps at which adaptation has diverged.
     best = int(torch.where(losses.isfinite(), losses, torch.inf).argmin())
     shown = tuple(losses.tolist()) if steps is None else ()
     choice = StepChoice(lengths[best], shown, len(folds))
@@ -142,7 +145,7 @@ def cross_validate(
 def _adapted_logits(
     learner: MetaLearner, images: Tensor, labels: Tensor, queries: Tensor, lengths: range | list[int]
 ) -> list[Tensor]:
-    """Of the queries after each of these numbers of steps, ascending."""
+    """Return the logits of the queries after each of the ascending numbers of steps."""
     found = []
     for taken, params in enumerate(learner.iterate_steps(images, labels)):
         if taken in lengths:
@@ -154,7 +157,7 @@ def _adapted_logits(
 
 
 def _probed(learner: MetaLearner, images: Tensor, labels: Tensor, queries: Tensor) -> dict[str, Tensor]:
-    """Probabilities of the queries by every probe on the features before the first step."""
+    """Return the probabilities of the queries by every probe on the features before the first step."""
     start = next(learner.iterate_steps(images, labels))
     network = frozen_network(learner, start, images)
     path = learner.functional.classifier

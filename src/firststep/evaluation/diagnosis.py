@@ -1,4 +1,4 @@
-"""The eigenvalue spectrum of a model's Gram matrix on given tasks, for several parameter subsets."""
+"""Eigenvalue spectra of a model's Gram matrix on given tasks, for several parameter subsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBSETS = ("cls", "emb", "ebn", "all")
 
 @dataclass(frozen=True)
 class Spectrum:
-    """One parameter subset over a number of tasks.
+    """The spectrum of one parameter subset over several tasks.
 
     Examples:
         >>> from firststep.evaluation import diagnose
@@ -29,13 +29,13 @@ class Spectrum:
 
     subset: str
     eigenvalues: np.ndarray
-    """[tasks, n], each row descending"""
+    """Eigenvalues [tasks, n], each row descending."""
     condition_number: float
-    """Geometric mean over tasks."""
+    """Condition number, geometric mean over tasks."""
     loss: float
-    """Mean variance of the log-eigenvalues: the conditioning loss."""
+    """Conditioning loss: mean variance of the log-eigenvalues."""
     rank: float
-    """Mean number of eigenvalues above the noise."""
+    """Mean number of eigenvalues above rounding error."""
 
 
 def diagnose(
@@ -44,7 +44,7 @@ def diagnose(
     subsets: Sequence[str] = SUBSETS,
     progress: Callable[[], None] | None = None,
 ) -> list[Spectrum]:
-    """Spectra on the support sets of ``tasks`` at the module's parameters.
+    """Compute spectra on the support sets of ``tasks`` at the module's parameters.
 
     Examples:
         >>> from firststep.evaluation import diagnose

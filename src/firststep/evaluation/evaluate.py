@@ -1,4 +1,4 @@
-"""Testing a meta-learner on deterministic episodes, at every number of steps."""
+"""Test a meta-learner on deterministic episodes after several numbers of steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from firststep.task import Task
 DEFAULT_STEPS = (0, 1, 2, 3, 4, 5, 10, 25, 50, 100)
 DEFAULT_EPISODES = 600
 TEST_SEED = 2_000_003
-"""Of the test episodes; training and validation have other seeds, so that changing one changes no other."""
+"""Seed of the test episodes. Training and validation have seeds of their own."""
 
 
 def evaluate(
@@ -44,26 +44,26 @@ def evaluate(
     """Test a meta-learner on ``episodes`` tasks that depend on the seed alone.
 
     Args:
-        meta: the learner.
-        data: where the tasks come from.
-        ways: classes of a task, as :meth:`MetaLearner.for_classes` takes them: any number where all classes
-            start from one row; with a row for each class at most as many, of which the first are taken.
-            Default as many as the classifier was built for.
-        shots: support samples of each class.
-        queries: query samples of each class.
+        meta: learner to test.
+        data: dataset of the tasks.
+        ways: classes per task, as in :meth:`MetaLearner.for_classes`. A shared or zero head takes any number;
+            a head with one row per class takes at most its number of rows and uses the first ones. Default:
+            the number of classes of the classifier.
+        shots: support samples per class.
+        queries: query samples per class.
         split: train, val or test.
-        steps: numbers of inner steps to test after; beyond the trained number is fine.
-        episodes: how many tasks.
-        rate_multiplier: take steps so many times as long.
+        steps: numbers of inner steps to test after; they may exceed the trained number.
+        episodes: number of tasks.
+        rate_multiplier: factor on the length of inner steps.
         subset: parameters whose condition number is measured.
-        auto: also choose the number of steps on each support set and test with that.
-        seed: of the episodes.
-        label: what the model is, for tables.
-        run: name of the run that it is from.
-        provenance: how it was made, kept in the result.
+        auto: whether to also choose the number of steps on each support set and test with it.
+        seed: seed of the episodes.
+        label: description of the model for tables.
+        run: name of the run that the model comes from.
+        provenance: origin of the model, stored with the result.
         progress: called after each task.
-        team: the processes that share the work, all of which call this and get the whole result; default
-            this one alone. Each episode's numbers do not depend on which process tested it.
+        team: processes that share the work; each calls this function and gets the whole result. Default: this
+            process alone. The numbers of an episode do not depend on the process that tests it.
 
     Examples:
         >>> from firststep.evaluation import evaluate
@@ -73,11 +73,11 @@ def evaluate(
     """
     ranks = team or Team()
     if episodes < 2:
-        raise FirststepError(f"episodes must be at least 2 for a confidence interval, not {episodes}")
+        raise FirststepError(f"`episodes` must be at least 2 for a confidence interval, got {episodes}")
     if not steps or min(steps) < 0:
-        raise FirststepError("steps must be numbers from 0 up")
+        raise FirststepError(f"`steps` must be integers of at least 0, got {list(steps)}")
     if not 0 < rate_multiplier < float("inf"):
-        raise FirststepError(f"rate_multiplier must be a positive number, not {rate_multiplier}")
+        raise FirststepError(f"`rate_multiplier` must be a positive number, got {rate_multiplier}")
     try:
         meta.functional.check_spectrum(subset)
         tested = meta if ways is None else meta.for_classes(ways)
@@ -122,6 +122,6 @@ def evaluate(
 
 
 def _auto(meta: MetaLearner, task: Task) -> tuple[int, float]:
-    """The number of steps chosen on a task's support set, and the accuracy with it."""
+    """Return the number of steps chosen on a task's support set, and the accuracy with it."""
     steps = meta.choose_steps(task.support_x, task.support_y).steps
     return steps, measure_task(meta, task, steps=[steps], metrics=["accuracy"])["accuracy"][0]

@@ -1,4 +1,4 @@
-"""The result of a test: every metric at each step, episode by episode, with all that decided it."""
+"""The result of a test: every metric per episode and step, and the settings that produced it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILE_FIELDS = ("label", "run", "settings", "provenance")
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """A test: every metric of every episode after every number of steps, with the settings that made it.
+    """A test result: every metric per episode and number of steps, with its settings.
 
     Examples:
         >>> [row["step"] for row in evaluation.rows()], evaluation.at(1).shape
@@ -31,20 +31,20 @@ class Evaluation:
     """
 
     label: str
-    """What the model is, in a few words."""
+    """Short description of the model."""
     run: str
     settings: dict[str, Any]
-    """What the episodes depend on: two evaluations with equal settings saw the same tasks."""
+    """Settings that determine the episodes: two evaluations with equal settings saw the same tasks."""
     measurement: Measurement
     auto_steps: np.ndarray | None = None
-    """[tasks]: the number of steps chosen on each support set, where asked for."""
+    """Number of steps chosen on each support set [tasks]; None unless requested."""
     auto_accuracy: np.ndarray | None = None
-    """[tasks]: the accuracy with that number."""
+    """Accuracy with that number of steps [tasks]."""
     provenance: dict[str, Any]
     """Training configuration, meta-update and versions."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each step: accuracy and half-width in per cent, then the other metrics."""
+        """Return one row per step: accuracy and half-width in per cent, then the other metrics."""
         m = self.measurement
         columns: dict[str, np.ndarray] = {}
         for name, metric in m.metrics.items():
@@ -65,11 +65,11 @@ class Evaluation:
         return rows
 
     def at(self, step: int) -> np.ndarray:
-        """Per-episode accuracies after that many steps."""
+        """Return the accuracy per episode after ``step`` inner steps."""
         return self.measurement.accuracy[:, self.measurement.steps.index(step)]
 
     def save(self, path: Path) -> tuple[Path, Path]:
-        """Write ``path``.json with every episode, to the last bit, and ``path``.csv with the means."""
+        """Write ``path``.json with every episode, bit-exact, and ``path``.csv with the means."""
         make_folder(path.parent)
         as_json, as_csv = path.with_name(f"{path.name}.json"), path.with_name(f"{path.name}.csv")
         rows = self.rows()
@@ -79,7 +79,7 @@ class Evaluation:
         writer.writeheader()
         writer.writerows(rows)
         write_text(as_csv, text.getvalue())
-        # Last: where it is, both are.
+        # Write the JSON last: if it exists, the CSV exists too.
         write_json(
             as_json,
             {
@@ -104,7 +104,7 @@ class Evaluation:
 
 
 def load_evaluation(path: Path) -> Evaluation:
-    """What :meth:`Evaluation.save` wrote, now or in the format before it.
+    """Read the JSON file that :meth:`Evaluation.save` wrote.
 
     Examples:
         >>> from firststep.evaluation import load_evaluation
@@ -127,11 +127,11 @@ def load_evaluation(path: Path) -> Evaluation:
 
 
 def _metric(name: str, stored: StoredMetric) -> Metric:
-    """As registered, or as the file describes it: somebody else's metric can still be shown."""
+    """Return the registered metric, or one from the file's description if it is not registered here."""
     if name in METRICS:
         return METRICS[name]
 
     def unavailable(*_: object) -> Any:
-        raise FirststepError(f"the metric {name} was read from a file and is not registered here")
+        raise FirststepError(f"metric {name} was read from a file; import the module that registers it")
 
     return Metric(title=stored.title or name, compute=unavailable, percent=stored.percent, log10=stored.log10)

@@ -1,4 +1,4 @@
-"""Figures from runs and evaluations, side by side."""
+"""Figures that compare runs, evaluations and spectra."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ from firststep.plotting import RC, line_style, line_styles, step_axis
 
 Metrics = list[dict[str, Any]]
 Line = tuple[str, dict[str, Any], Metrics]
-"""Label, style and training log of a run."""
+"""(label, style, training log) of a run."""
 
 
-def comparison_figure(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics]) -> Figure:
-    """Accuracy over steps, and two curves of the training where there are training logs.
+def comparison_figure(
+    evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], *, stacked: bool = False
+) -> Figure:
+    """Draw accuracy over steps, and two training curves if there are training logs.
+
+    The legend is above the panels, where it hides no curve. ``stacked`` puts one panel below the other, for
+    narrow screens.
 
     Examples:
         >>> from firststep.evaluation import comparison_figure
@@ -31,12 +36,14 @@ def comparison_figure(evaluations: Sequence[Evaluation], metrics: Sequence[Metri
     styles = line_styles([evaluation.label for evaluation in evaluations])
     labels = distinct_labels(list(evaluations))
     logged = [line for line in zip(labels, styles, metrics, strict=True) if line[2]]
-    columns = 3 if logged else 1
+    panels = 3 if logged else 1
+    rows, columns = (panels, 1) if stacked else (1, panels)
+    legend_rows = -(-len(labels) // columns)
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(4.2 * columns, 3.6), layout="constrained")
-        axes = figure.subplots(1, columns, squeeze=False)[0]
+        figure = Figure(figsize=(3.5 * columns, 2.9 * rows + 0.2 * legend_rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).flatten()
         _accuracy_over_steps(axes[0], evaluations, labels, styles)
-        axes[0].legend(loc="lower right")
+        figure.legend(loc="outside upper center", ncols=columns)
         if logged:
             _during_training(axes[1], logged, "validation_accuracy", index=1, factor=100)
             axes[1].set(ylabel="validation accuracy (%)", title="After one step, during training")
@@ -48,7 +55,7 @@ def comparison_figure(evaluations: Sequence[Evaluation], metrics: Sequence[Metri
 def _accuracy_over_steps(
     axes: Axes, evaluations: Sequence[Evaluation], labels: Sequence[str], styles: Sequence[dict[str, Any]]
 ) -> None:
-    """Test accuracy after each inner step with its 95 % interval."""
+    """Draw the test accuracy after each inner step with its 95 % interval."""
     ticks: set[int] = set()
     for evaluation, label, style in zip(evaluations, labels, styles, strict=True):
         rows = [row for row in evaluation.rows() if row["step"] != "auto"]
@@ -60,7 +67,7 @@ def _accuracy_over_steps(
 
 
 def _during_training(axes: Axes, logged: Sequence[Line], key: str, *, index: int, factor: float = 1) -> None:
-    """One entry of a logged list along the meta-training."""
+    """Draw one entry of a logged list over meta-updates."""
     for label, style, metrics in logged:
         shown = [entry for entry in metrics if key in entry]
         values = [factor * entry[key][index] for entry in shown]
@@ -70,7 +77,7 @@ def _during_training(axes: Axes, logged: Sequence[Line], key: str, *, index: int
 
 @mpl.rc_context(RC)
 def spectrum_figure(spectra: Sequence[Spectrum]) -> Figure:
-    """Eigenvalues relative to the largest: the median over tasks, and the middle half as a band.
+    """Draw eigenvalues relative to the largest: the median over tasks, and the quartiles as a band.
 
     Examples:
         >>> from firststep.evaluation import diagnose, spectrum_figure

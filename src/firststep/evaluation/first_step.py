@@ -1,14 +1,14 @@
-"""What the first inner step of a meta-learner does, and in words what keeps it from being a good one.
+"""Measure the first inner step of a meta-learner, and name the causes of a bad one.
 
-Each cause has a number of its own, measured on the same tasks:
+Each cause has its own number, measured on the same tasks:
 
-- **class offset**: the initial classifier prefers some classes whatever the sample. Seen by taking it away:
-  if the accuracy after the step jumps when the mean query logit is subtracted, the features were right and
+- **class offset**: the initial classifier prefers some classes on every sample. The test is to remove the
+  offset: if subtracting the mean query logit raises the accuracy after the step, the features were right and
   the offset was the problem.
 - **overshoot**: the step is longer than the curvature allows. Along an eigenvector of the Gauss-Newton matrix
-  of the support loss a gradient step multiplies the error by 1 - α λ, which grows where α λ > 2.
-- **rank loss**: fewer directions than there are support samples; where the classifier has fewer parameters
-  than that, there are **too few features**.
+  of the support loss, a gradient step multiplies the error by 1 - α λ, which grows if α λ > 2.
+- **rank loss**: the Gram matrix has fewer directions than there are support samples. If the classifier has
+  fewer parameters than samples, the cause is **too few features**.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from firststep.meta_learner import MetaLearner
 from firststep.task import Task
 
 JUMP = 0.05
-"""Accuracy that taking the offset away must bring for it to be called the cause."""
+"""Gain in accuracy without the offset above which the offset is called a cause."""
 UNSTABLE = 2.0
-"""α λ_max beyond which a gradient step increases the error."""
+"""α λ_max above which a gradient step increases the error."""
 FULL = 0.95
-"""Share of the possible rank below which some of it is lost."""
+"""Fraction of the possible rank below which rank loss is reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,27 +47,27 @@ class FirstStep:
     classes: int
     support_loss: tuple[float, float]
     largest_share: tuple[float, float]
-    """Of the query samples, those in the class that most are put into."""
+    """Fraction of query samples predicted as the most frequent class."""
     accuracy: tuple[float, float]
     centred_accuracy: float
-    """After the step, with the mean query logit subtracted."""
+    """Accuracy after the step with the mean query logit subtracted."""
     curvature: float | None
-    """α λ_max of the classifier; None for a rule without a single rate."""
+    """α λ_max of the classifier; None for a rule without a single rate α."""
     rank: float
-    """Of the classifier's Gram matrix."""
+    """Rank of the classifier's Gram matrix."""
     samples: int
     parameters: int
-    """Those of the classifier."""
+    """Number of parameters of the classifier."""
 
     def causes(self) -> list[str]:
-        """What keeps the first step from being good, the most telling first; empty if nothing was found."""
+        """Describe the causes of a bad first step, most important first; empty if none was found."""
         found = []
         gain = self.centred_accuracy - self.accuracy[1]
         if gain > JUMP:
             found.append(
-                f"class offset: {100 * self.largest_share[1]:.0f} % of the queries fall into one of "
+                f"class offset: {100 * self.largest_share[1]:.0f} % of the queries are predicted as one of "
                 f"{self.classes} classes after step 1 (support loss at step 0: {self.support_loss[0]:.2f}, "
-                f"log {self.classes} is {np.log(self.classes):.2f}); without the mean logit the accuracy is "
+                f"log {self.classes} is {np.log(self.classes):.2f}); without the mean logit, accuracy is "
                 f"{100 * self.centred_accuracy:.1f} % instead of {100 * self.accuracy[1]:.1f} %"
             )
         if self.curvature is not None and self.curvature > UNSTABLE:
@@ -81,17 +81,17 @@ class FirstStep:
             )
         possible = min(self.samples, self.parameters)
         if self.rank < FULL * possible:
-            found.append(f"rank loss: {self.rank:.1f} of {possible} directions are left")
+            found.append(f"rank loss: the Gram matrix has rank {self.rank:.1f} of {possible}")
         return found
 
 
 def measure_first_step(meta: MetaLearner, tasks: Iterable[Task], rate: float | None = None) -> FirstStep:
-    """Take one inner step on each task.
+    """Measure one inner step on each task, and average over tasks.
 
     Args:
-        meta: the learner.
-        tasks: to adapt to and to be tested on.
-        rate: the inner learning rate, where the rule has a single one.
+        meta: learner to measure.
+        tasks: tasks to adapt to and to test on.
+        rate: inner learning rate α, if the rule has a single one.
 
     Examples:
         >>> from firststep.evaluation import measure_first_step
@@ -127,7 +127,7 @@ def _one_task(meta: MetaLearner, task: Task, rate: float | None) -> dict[str, fl
             logits = state.query.logits
             if step == 0:
                 gram = state.gram
-                # The mean loss is the sum of the squared residuals: its Gauss-Newton matrix is 2 JᵀJ.
+                # The mean loss is the sum of squared residuals, so its Gauss-Newton matrix is 2 JᵀJ.
                 row["curvature"] = 2 * (rate or 0.0) * eigenvalues(gram)[-1].item()
                 row["rank"] = float(numerical_rank(gram))
                 row["samples"] = len(gram)

@@ -1,4 +1,4 @@
-"""Somebody's own images: a folder for each class or a CSV file of labels, and images to classify."""
+"""Read the user's own images: one folder per class or a CSV file of labels, and images to classify."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 
 Progress = Callable[[str, int, int], None]
-"""Told (what, done, total)."""
+"""Called with (activity, done, total)."""
 
 
 @dataclass(frozen=True)
 class ImageSupport:
-    """Labelled images as a network takes them.
+    """Labelled images, preprocessed for a network.
 
     Examples:
         >>> from firststep.evaluation import ImageSupport
@@ -30,31 +30,44 @@ class ImageSupport:
 
     classes: list[str]
     images: Tensor
-    """Or the features of a network's frozen body, once :func:`adapt_to_images` has computed them."""
+    """Images, or the features of a frozen body once :func:`adapt_to_images` has computed them."""
     labels: Tensor
 
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Files of images; ``labels`` names the class of each where that is known."""
+    """Image files; ``labels`` has the class name per file, if known.
+
+    Examples:
+        >>> from firststep.evaluation import query_files
+        >>> query_files(Path("letters")).labels[:3]
+        ['a', 'a', 'b']
+    """
 
     files: list[Path]
     labels: list[str] | None = None
 
 
 def image_files(path: Path) -> list[Path]:
-    """An image, or all images directly in a folder, sorted by name; hidden ones are left out."""
+    """Return an image file, or all images directly in a folder, sorted by name, without hidden files."""
     if not path.is_dir():
         require_regular(path)
         return [path]
     files = _images_in(path)
     if not files:
-        raise FirststepError(f"{path} has no images ({', '.join(sorted(IMAGE_ENDINGS))})")
+        endings = ", ".join(sorted(IMAGE_ENDINGS))
+        raise FirststepError(f"{path} has no images (file names must end in {endings})")
     return files
 
 
 def query_files(path: Path) -> ImageFiles:
-    """Images to classify: one, those of a folder, or labelled ones as :func:`support_files` takes them."""
+    """Find images to classify: a file, a folder of images, or labelled images as in :func:`support_files`.
+
+    Examples:
+        >>> from firststep.evaluation import query_files
+        >>> [file.name for file in query_files(Path("letters/a")).files]
+        ['0.png', '1.png']
+    """
     if _is_csv(path):
         return _listed(path)
     if path.is_dir() and not _images_in(path) and _folders_in(path):
@@ -63,12 +76,12 @@ def query_files(path: Path) -> ImageFiles:
 
 
 def support_files(path: Path) -> ImageFiles:
-    """Labelled images: a folder with a subfolder for each class, or a CSV file with ``image,label`` lines."""
+    """Find labelled images: a folder with one subfolder per class, or a CSV file of ``image,label``."""
     if _is_csv(path):
         return _listed(path)
     if not path.is_dir():
         raise FirststepError(
-            f"{path} is not a folder; the support set has one subfolder for each class, or is a .csv file"
+            f"{path} is not a folder; a support set is a folder with one subfolder per class, or a .csv file"
         )
     return _in_class_folders(_folders_in(path))
 
@@ -79,7 +92,7 @@ def load_images(
     device: torch.device,
     progress: Progress | None = None,
 ) -> Tensor:
-    """The images as a network takes them, [n, C, H, W].
+    """Load images as normalised tensors [n, C, H, W].
 
     Examples:
         >>> from firststep.evaluation import load_images
@@ -93,7 +106,7 @@ def load_images(
 def load_pixels(
     files: Sequence[Path], preprocessing: Preprocessing, progress: Progress | None = None
 ) -> np.ndarray:
-    """uint8 [n, H, W, C]."""
+    """Load images as uint8 [n, H, W, C]."""
     decoded = []
     for number, file in enumerate(files, 1):
         decoded.append(decode(file, str(file), preprocessing))
@@ -105,7 +118,7 @@ def load_pixels(
 def load_support(
     path: Path, meta: MetaLearner, preprocessing: Preprocessing, progress: Progress | None = None
 ) -> ImageSupport:
-    """The support set of :func:`support_files`; classes in the order of their names.
+    """Load the support set that :func:`support_files` finds; classes are sorted by name.
 
     Examples:
         >>> from firststep.evaluation import load_support
@@ -127,7 +140,7 @@ def load_support(
 
 
 def class_numbers(labels: Sequence[str], classes: Sequence[str], where: Path) -> Tensor:
-    """Labels by their place among the classes of a support set; ``where`` is what an error names."""
+    """Convert class names to their indices in ``classes``; error messages name ``where``."""
     place = {name: number for number, name in enumerate(classes)}
     strange = next((label for label in labels if label not in place), None)
     if strange is not None:
@@ -156,7 +169,7 @@ def _in_class_folders(folders: Sequence[Path]) -> ImageFiles:
 
 
 def _listed(path: Path) -> ImageFiles:
-    """The file names images relative to itself."""
+    """Read a CSV file; its image paths are relative to the file."""
     files: list[Path] = []
     labels: list[str] = []
     for image, label in read_columns(path, "image", "label"):
@@ -167,5 +180,5 @@ def _listed(path: Path) -> ImageFiles:
         labels.append(label.strip())
         require_regular(files[-1])
     if not files:
-        raise FirststepError(f"{path} names no images; after the line image,label there is one line for each")
+        raise FirststepError(f"{path} names no images; after the line `image,label`, add one line per image")
     return ImageFiles(files, labels)

@@ -1,4 +1,4 @@
-"""All metrics after each inner step, task by task, in memory that does not grow with the steps."""
+"""Measure all metrics after each inner step, in memory that does not grow with the number of steps."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ from firststep.network import (
     share_threads,
 )
 from firststep.task import Task
+from firststep.utils import counted
 
 Also = TypeVar("Also")
 Result = TypeVar("Result")
 MEMORY = 2**31
-"""Bytes that tasks side by side may take together, where there are as many threads."""
+"""Memory budget in bytes for tasks that are measured in parallel."""
 
 
 class NotFinite(FirststepError):
-    """A result is NaN or infinite: the weights are, or adaptation diverges."""
+    """A result is NaN or infinite: the weights are damaged or adaptation diverged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What was measured on a number of tasks after a number of steps.
+    """Metrics of several tasks after several numbers of steps.
 
     Examples:
         >>> measurement = evaluation.measurement
@@ -51,27 +52,27 @@ class Measurement:
     """
 
     steps: tuple[int, ...]
-    """Ascending."""
+    """Numbers of inner steps, ascending."""
     values: dict[str, np.ndarray]
-    """Metric → [tasks, steps]"""
+    """Metric name → [tasks, steps]."""
     metrics: dict[str, Metric]
-    """What the metrics are: how their values are shown."""
+    """The metrics themselves, which say how values are shown."""
 
     @property
     def accuracy(self) -> np.ndarray:
-        """[tasks, steps]"""
+        """Accuracy [tasks, steps]."""
         return self.values["accuracy"]
 
     def mean(self, metric: str = "accuracy") -> np.ndarray:
-        """[steps]: over tasks; geometric where the metric says so."""
+        """Return the mean over tasks [steps]; geometric for ``log10`` metrics."""
         return self.metrics[metric].mean(self.values[metric])
 
     def half_width(self, metric: str = "accuracy") -> np.ndarray:
-        """[steps]: 95 % confidence half-width of the arithmetic mean over tasks."""
+        """Return the 95 % confidence half-width of the arithmetic mean over tasks [steps]."""
         return half_width(self.values[metric])
 
     def gather(self, team: Team, total: int) -> Measurement:
-        """From each rank's share of the tasks 0..total-1, those of all ranks in order."""
+        """Join the shares of all ranks into the measurement of tasks 0..total-1, in order."""
         rows = team.gather(np.concatenate(list(self.values.values()), 1), total)
         parts = np.split(rows, len(self.values), 1)
         return Measurement(
@@ -80,7 +81,7 @@ class Measurement:
 
 
 def half_width(samples: np.ndarray) -> np.ndarray:
-    """1.96 · std / sqrt(n) over the first axis; std with n - 1.
+    """Return 1.96 · std / sqrt(n) over the first axis, with n - 1 in std.
 
     Examples:
         >>> from firststep.evaluation import half_width
@@ -91,7 +92,7 @@ def half_width(samples: np.ndarray) -> np.ndarray:
 
 
 def to_task(episode: Episode, device: torch.device) -> Task:
-    """The arrays of an episode as tensors on a device.
+    """Convert the arrays of an episode to tensors on a device.
 
     Examples:
         >>> from firststep.evaluation import to_task
@@ -110,17 +111,17 @@ def measure_task(
     metrics: Iterable[str] | None = None,
     check_finite: bool = True,
 ) -> dict[str, list[float]]:
-    """Metric → its value after each of the (ascending) numbers of inner steps on one task.
+    """Return {metric: values} after each of the ascending numbers of inner steps on one task.
 
-    Only the parameters of the current step exist: a hundred steps need no more memory than one.
+    Only the current parameters are kept, so a hundred steps need no more memory than one.
 
     Args:
-        meta: the learner.
-        task: to adapt to and to be tested on.
+        meta: learner to measure.
+        task: task to adapt to and to test on.
         steps: numbers of inner steps.
-        subset: parameters whose Gram matrix the metrics see.
-        metrics: names in :data:`METRICS`; default all of them.
-        check_finite: refuse outputs and metrics that are NaN or infinite, with :class:`NotFinite`.
+        subset: parameters of the Gram matrix that the metrics use.
+        metrics: names in :data:`METRICS`; default: all.
+        check_finite: whether to raise :class:`NotFinite` for NaN or infinite outputs and metrics.
 
     Examples:
         >>> from firststep.evaluation import measure_task
@@ -128,7 +129,7 @@ def measure_task(
         3
     """
     if any(later <= earlier for earlier, later in pairwise(steps)):
-        raise FirststepError(f"`steps` must ascend, each number once: {list(steps)}")
+        raise FirststepError(f"`steps` must be strictly ascending, got {list(steps)}")
     form = footprint(meta.functional, meta.initial_params(task.support_y), task.support_x)
     return _measure(meta, _arranged(task, form), steps, subset, metrics, check_finite)
 
@@ -152,17 +153,17 @@ def _measure(
             current, _ = _next(updates)
             taken += 1
         if step != steps[-1]:
-            # The step that follows passes the network at the same parameters: its output serves the metrics.
+            # The next step runs the network at the same parameters: reuse its output for the metrics.
             following, aux = _next(updates)
             output = Output(aux.features, aux.logits)
         with torch.no_grad():
             state = AdaptationState(meta.functional, current, task, step, subset, output)
             if check_finite and not bool(torch.isfinite(state.query.logits).all()):
-                raise NotFinite(f"the outputs for the query set are not finite after {step} steps")
+                raise NotFinite(f"outputs for the query set are not finite after {counted(step, 'step')}")
             for name, metric in chosen.items():
                 value = metric.compute(state).item()
                 if check_finite and not math.isfinite(value):
-                    raise NotFinite(f"the metric {name} is {value} after {step} steps")
+                    raise NotFinite(f"metric {name} is {value} after {counted(step, 'step')}")
                 found[name].append(value)
         if step != steps[-1]:
             current, taken = following, taken + 1
@@ -175,7 +176,7 @@ def _next(updates: Iterator[tuple[Params, Aux]]) -> tuple[Params, Aux]:
 
 
 def _arranged(task: Task, form: Footprint) -> Task:
-    """On a GPU the order stays as it is."""
+    """Return the task in the memory layout that is fastest for the network; unchanged on a GPU."""
     if task.support_y.device.type != "cpu":
         return task
     return task._replace(support_x=form.arranged(task.support_x), query_x=form.arranged(task.query_x))
@@ -191,7 +192,7 @@ def measure_tasks(
     check_finite: bool = True,
     progress: Callable[[], None] | None = None,
 ) -> Measurement:
-    """:func:`measure_task` over many tasks; ``progress`` is called after each.
+    """Run :func:`measure_task` on many tasks; ``progress`` is called after each.
 
     Examples:
         >>> from firststep.evaluation import measure_tasks
@@ -222,7 +223,7 @@ def measure_tasks_and(
     check_finite: bool = True,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Measurement, list[Also]]:
-    """:func:`measure_tasks`, and what ``also`` gives of each task and a learner that its thread may use."""
+    """Run :func:`measure_tasks`, and return the results of ``also(learner, task)`` for each task too."""
     names = tuple(METRICS if metrics is None else metrics)
     ordered = tuple(sorted(set(steps)))
 
@@ -231,7 +232,7 @@ def measure_tasks_and(
 
     rows: dict[str, list[list[float]]] = {name: [] for name in names}
     others: list[Also] = []
-    # Gram matrices of deeper parameters take memory of their own: one task at a time.
+    # Gram matrices of other subsets need much memory: measure one task at a time.
     results = _of_each(compute, meta, tasks, alone=subset != "cls")
     for number in count():
         try:
@@ -240,14 +241,14 @@ def measure_tasks_and(
             break
         except NotFinite as error:
             raise NotFinite(
-                f"task {number}: {error}; the weights are damaged or the steps too long"
+                f"task {number}: {error}; check the weights, or use shorter inner steps"
             ) from None
         for name, row in found.items():
             rows[name].append(row)
         others.append(other)
         if progress is not None:
             progress()
-    # Reshaped, because a rank may have no task at all.
+    # Reshape: a rank may have no tasks.
     arrays = {name: np.array(table, dtype=np.float64) for name, table in rows.items()}
     measurement = Measurement(
         steps=ordered,
@@ -264,13 +265,13 @@ def _of_each(
     *,
     alone: bool,
 ) -> Iterator[Result]:
-    """``compute`` of a learner and each task, in their order; side by side on a CPU, unless ``alone``."""
+    """Yield ``compute(learner, task)`` for each task, in order; in parallel on a CPU unless ``alone``."""
     remaining = iter(tasks)
     first = next(remaining, None)
     if first is None:
         return
     form = footprint(meta.functional, meta.initial_params(first.support_y), first.support_x)
-    sharing = Sharing(1, 1)  # as where random numbers come from one generator, in the tasks' order
+    sharing = Sharing(1, 1)  # a network that draws random numbers needs one task at a time, in order
     if not alone and meta.device.type == "cpu" and meta.functional.randomness == "error":
         larger = len(first.query_y) / len(first.support_y)
         sharing = share_threads(int(form.bytes * (1 + larger)), MEMORY)

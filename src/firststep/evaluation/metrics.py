@@ -1,13 +1,13 @@
-"""Per-step metrics: one function each, registered by name.
+"""Metrics per inner step: each is one function, registered where it is defined.
 
-Saving, loading, tables, reports, training logs and TensorBoard follow from the registry. To add a metric::
+Stored files, tables, reports, training logs, TensorBoard and the table in the documentation follow from the
+registry. To add a metric::
 
-    from firststep.evaluation import METRICS, AdaptationState, Metric
+    from firststep.evaluation import register_metric
 
-    def confidence(state: AdaptationState) -> Tensor:
+    @register_metric("confidence")
+    def confidence(state):
         return state.query.logits.softmax(-1).amax(-1).mean()
-
-    METRICS.register("confidence", Metric(title="confidence", compute=confidence))
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from firststep.utils.registry import Registry
 
 @dataclass
 class AdaptationState:
-    """A task after a number of inner steps: what a metric is computed from. Outputs are computed once.
+    """A task after a number of inner steps: the input of a metric. Outputs are computed once.
 
     Examples:
         >>> from firststep.evaluation import AdaptationState
@@ -42,14 +42,14 @@ class AdaptationState:
 
     model: FunctionalModule
     params: Params
-    """After the steps taken so far."""
+    """Parameters after ``steps`` inner steps."""
     task: Task
     steps: int
     subset: str
-    """Parameters whose Gram matrix is asked for."""
+    """Parameter subset of the Gram matrix."""
 
     known_support: Output | None = None
-    """The output for the support set, if the next inner step has computed it already."""
+    """Output for the support set, if the next inner step has computed it already."""
 
     @cached_property
     def query(self) -> Output:
@@ -65,44 +65,46 @@ class AdaptationState:
 
     @cached_property
     def gram(self) -> Tensor:
-        """Of the support set, float64 [n, n]."""
+        """Gram matrix of the support set, float64 [n, n]."""
         support_x, support_y, _, _ = self.task
         return gram_of(self.model, support_x, support_y, self.params, self.subset, output=self.support)
 
 
+Compute = Callable[[AdaptationState], Tensor]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A number for each task and step.
+    """A number per task and step, and how it is shown.
 
     Examples:
-        >>> from firststep.evaluation import METRICS, Metric
-        >>> def confidence(state):
-        ...     return state.query.logits.softmax(-1).amax(-1).mean()
-        >>> _ = METRICS.register("confidence", Metric(title="confidence", compute=confidence))
-        >>> METRICS.unregister("confidence")
+        >>> from firststep.evaluation import METRICS
+        >>> METRICS["accuracy"].title, METRICS["accuracy"].percent
+        ('accuracy', True)
     """
 
     title: str
-    """For tables and axes."""
-    compute: Callable[[AdaptationState], Tensor]
-    """A scalar tensor; called without gradients."""
+    """Title in tables and on axes."""
+    compute: Compute
+    """Function that returns a scalar tensor; called without gradients."""
     percent: bool = False
-    """Shown times 100."""
+    """Whether tables show the value times 100."""
     log10: bool = False
-    """``compute`` gives log10 of the metric, whose geometric mean over tasks is shown."""
+    """Whether ``compute`` returns log10 of the metric; tables then show its geometric mean over tasks."""
     interval: bool = True
-    """Whether its mean is shown with a 95 % half-width; not where ``log10``."""
+    """Whether the mean is shown with a 95 % half-width; ignored if ``log10``."""
     before_step: bool = False
-    """It belongs to the step that follows, as the condition number does: logs leave out the last stage."""
+    """Whether the metric belongs to the step that follows, as the condition number does. Training logs then
+    leave out the last stage."""
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Over the tasks of [tasks, steps]."""
+        """Return the mean of [tasks, steps] over tasks."""
         mean: np.ndarray = values.mean(0)
         return np.power(10.0, mean) if self.log10 else mean
 
 
 METRICS: Registry[Metric] = Registry("metric")
-"""What is measured on every task after every step. Add your own with ``METRICS.register("name", metric)``.
+"""Metrics measured on every task after every step, by name; :func:`register_metric` adds one.
 
 Examples:
     >>> from firststep.evaluation import METRICS
@@ -111,49 +113,87 @@ Examples:
 """
 
 
+def register_metric(
+    title: str,
+    *,
+    percent: bool = False,
+    log10: bool = False,
+    interval: bool = True,
+    before_step: bool = False,
+) -> Callable[[Compute], Compute]:
+    """Register the decorated function in :data:`METRICS` under its own name.
+
+    Its name becomes the column in files and logs. The first line of its docstring becomes its entry in the
+    documentation.
+
+    Args:
+        title: title in tables and on axes.
+        percent: see :class:`Metric`, as the other options.
+        log10: whether the function returns log10 of the metric.
+        interval: whether the mean is shown with a 95 % half-width.
+        before_step: whether the metric belongs to the step that follows.
+
+    Examples:
+        >>> from firststep.evaluation import METRICS, register_metric
+        >>> @register_metric("confidence")
+        ... def confidence(state):
+        ...     return state.query.logits.softmax(-1).amax(-1).mean()
+        >>> METRICS["confidence"].title
+        'confidence'
+        >>> METRICS.unregister("confidence")
+    """
+
+    def register(compute: Compute) -> Compute:
+        metric = Metric(
+            title=title,
+            compute=compute,
+            percent=percent,
+            log10=log10,
+            interval=interval,
+            before_step=before_step,
+        )
+        METRICS.register(compute.__name__, metric)
+        return compute
+
+    return register
+
+
+@register_metric("accuracy", percent=True)
 def accuracy(state: AdaptationState) -> Tensor:
-    """The share of query samples that are classified correctly."""
+    """Fraction of query samples that are classified correctly."""
     return (state.query.logits.argmax(-1) == state.task.query_y).double().mean()
 
 
-def log10_condition_number(state: AdaptationState) -> Tensor:
-    """log10(λ_max / λ_min) of the Gram matrix; it spreads over orders of magnitude."""
+@register_metric("condition number", log10=True, before_step=True)
+def condition_number(state: AdaptationState) -> Tensor:
+    """λ_max / λ_min of the Gram matrix on the support set; its mean over tasks is geometric."""
     return log_condition_number(state.gram, check_finite=False)
 
 
+@register_metric("rank", interval=False, before_step=True)
 def rank(state: AdaptationState) -> Tensor:
-    """How many eigenvalues of the Gram matrix stand above rounding: what the condition number is about."""
+    """Number of eigenvalues of the Gram matrix above rounding error: those the condition number covers."""
     return numerical_rank(state.gram, check_finite=False).double()
 
 
+@register_metric("support loss", interval=False)
 def support_loss(state: AdaptationState) -> Tensor:
-    """Mean cross-entropy of the support set; log(classes) where the model does not prefer any."""
+    """Mean cross-entropy of the support set; log(number of classes) if the model prefers no class."""
     return F.cross_entropy(state.support.logits.double(), state.task.support_y)
 
 
+@register_metric("largest class", percent=True, interval=False)
 def largest_share(state: AdaptationState) -> Tensor:
-    """The share of query samples that fall into the class most of them fall into; 1 / classes if balanced."""
+    """Fraction of query samples predicted as the most frequent class; 1 / number of classes if balanced."""
     logits = state.query.logits
     return logits.argmax(-1).bincount(minlength=logits.shape[-1]).max().double() / len(logits)
 
 
+@register_metric("class offset", interval=False)
 def class_offset(state: AdaptationState) -> Tensor:
-    """The length of the mean query logit: what the model adds to a class whatever the sample.
+    """Norm of the mean query logit, centred over classes: the model's preference for classes on any sample.
 
-    What all classes have in common does not matter to the softmax and is left out.
+    Centring removes the part that all classes share, which softmax ignores.
     """
     mean = state.query.logits.double().mean(0)
     return (mean - mean.mean()).norm()
-
-
-METRICS.register("accuracy", Metric(title="accuracy", compute=accuracy, percent=True))
-METRICS.register(
-    "condition_number",
-    Metric(title="condition number", compute=log10_condition_number, log10=True, before_step=True),
-)
-METRICS.register("rank", Metric(title="rank", compute=rank, interval=False, before_step=True))
-METRICS.register("support_loss", Metric(title="support loss", compute=support_loss, interval=False))
-METRICS.register(
-    "largest_share", Metric(title="largest class", compute=largest_share, percent=True, interval=False)
-)
-METRICS.register("class_offset", Metric(title="class offset", compute=class_offset, interval=False))

@@ -1,8 +1,8 @@
-"""Simple classifiers on fixed features: what meta-learning has to beat, and often the better choice.
+"""Simple classifiers on fixed features: the baseline for meta-learning, and often the better choice.
 
-Each probe is fitted to labelled features [n, d] and gives a function from query features [q, d] to class
-probabilities [q, classes], in double precision. Features are scaled to length one, whose Euclidean and cosine
-distances order alike. Labels are 0, 1, 2, ...; classes may have unequal numbers of samples.
+Each probe is fitted to labelled features [n, d]. It returns a function from query features [q, d] to class
+probabilities [q, classes], in float64. Features are scaled to length one, so Euclidean and cosine distances
+give the same order. Labels are 0, 1, 2, ...; classes may have different numbers of samples.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Examples:
 
 @torch.no_grad()
 def nearest_means(features: Tensor, labels: Tensor, *, temperature: float = 0.1) -> Predict:
-    """Softmax of -½‖query - mean‖² / ``temperature``: the nearest class mean is the likeliest.
+    """Fit class means: probabilities are the softmax of -½‖query - mean‖² / ``temperature``.
 
     Examples:
         >>> from firststep.evaluation import nearest_means
@@ -51,9 +51,9 @@ def nearest_means(features: Tensor, labels: Tensor, *, temperature: float = 0.1)
 
 @torch.no_grad()
 def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperature: float = 0.1) -> Predict:
-    """Least squares on one-hot targets: minimises ‖X W + b - Y‖² + ``strength`` ‖W‖² over W and b.
+    """Fit least squares to one-hot targets: minimise ‖X W + b - Y‖² + ``strength`` ‖W‖² over W and b.
 
-    The scores are of the targets' size, 0 to 1; softmax of scores / ``temperature`` makes them probabilities.
+    Scores lie around 0 to 1, like the targets; probabilities are the softmax of scores / ``temperature``.
 
     Examples:
         >>> from firststep.evaluation import ridge
@@ -62,8 +62,8 @@ def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperatur
     """
     _check(features, labels, strength=strength, temperature=temperature)
     support, targets = _unit(features), _one_hot(labels)
-    # The best b makes the means agree, which leaves W on centred data; W = Xᵀ (X Xᵀ + strength I)⁻¹ Y
-    # takes a system of the samples' size, not of the features'.
+    # The optimal b centres the data, which leaves W = Xᵀ (X Xᵀ + strength I)⁻¹ Y: a linear system of n x n,
+    # not d x d.
     centre, bias = support.mean(0), targets.mean(0)
     centred = support - centre
     gram = centred @ centred.T
@@ -77,10 +77,10 @@ def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperatur
 
 
 def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Predict:
-    """Multinomial logistic regression: minimises the summed cross-entropy + ½ ``strength`` ‖W‖² over W and b.
+    """Fit multinomial logistic regression: minimise the summed cross-entropy + ½ ``strength`` ‖W‖².
 
-    b is not penalised. The optimal W is a combination of the samples, so it is sought among those: as many
-    unknowns for each class as there are samples, whatever the number of features.
+    b is not penalised. The optimal W is a linear combination of the samples, so the problem has n unknowns
+    per class, not d.
 
     Examples:
         >>> from firststep.evaluation import logistic
@@ -90,7 +90,7 @@ def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Pre
     _check(features, labels, strength=strength)
     support = _unit(features)
     centre = support.mean(0)
-    # An orthonormal basis of the samples' span: coordinates in it have the same inner products and norms.
+    # Coordinates in an orthonormal basis of the samples' span keep all inner products and norms.
     basis = torch.linalg.svd(support - centre, full_matrices=False)[2]
     coordinates, classes = (support - centre) @ basis.T, _classes(labels)
     weights = torch.zeros(len(basis), classes, dtype=torch.float64, device=features.device)
@@ -120,7 +120,7 @@ def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Pre
 
 @torch.no_grad()
 def nearest_means_accuracy(network: FunctionalModule, task: Task) -> float:
-    """Part of a task's queries that :func:`nearest_means` classifies right on the network's features."""
+    """Return the accuracy of :func:`nearest_means` on a task's queries, with the network's features."""
     params = network.params()
     predict = nearest_means(network(params, task.support_x).features, task.support_y)
     found = predict(network(params, task.query_x).features).argmax(1)
@@ -143,12 +143,12 @@ def _check(features: Tensor, labels: Tensor, **positive: float) -> None:
     if features.ndim != 2 or labels.shape != features.shape[:1] or not len(labels):
         raise FirststepError(
             "a probe takes features [n, d] and labels [n], "
-            f"not {list(features.shape)} and {list(labels.shape)}"
+            f"got {list(features.shape)} and {list(labels.shape)}"
         )
     if int(labels.min()) < 0 or len(labels.unique()) != _classes(labels):
-        raise FirststepError("a probe takes labels 0, 1, 2, ..., each with a sample")
+        raise FirststepError("a probe takes labels 0, 1, 2, ..., with at least one sample each")
     if not bool(features.isfinite().all()):
-        raise FirststepError("a probe takes finite features; are the weights damaged?")
+        raise FirststepError("a probe takes finite features; check the weights")
     for option, value in positive.items():
         if not 0 < value < float("inf"):
-            raise FirststepError(f"`{option}` must be a positive number, not {value}")
+            raise FirststepError(f"`{option}` must be a positive number, got {value}")

@@ -27,8 +27,8 @@ class Allocation:
 
 
 class Capacity:
-    def __init__(self, at_once: int) -> None:
-        self.at_once = at_once
+    def __init__(self, at_once: int, *, share_cores: bool = False) -> None:
+        self.at_once, self.share_cores = at_once, share_cores
         self.cores, self.memory, self.devices = available_cores(), free_memory(), visible_devices()
         self.allocations: list[Allocation] = []
 
@@ -49,10 +49,9 @@ class Capacity:
 
     def _fits(self, more: ResourceEstimate) -> bool:
         on_cpu = [each.resources for each in self.allocations if not each.resources.gpus]
-        return (
-            sum(need.cpus for need in on_cpu) + more.cpus <= self.cores
-            and sum(need.memory_bytes for need in on_cpu) + more.memory_bytes <= self.memory
-        )
+        return (self.share_cores or sum(need.cpus for need in on_cpu) + more.cpus <= self.cores) and sum(
+            need.memory_bytes for need in on_cpu
+        ) + more.memory_bytes <= self.memory
 
     def _free_device(self, config: TrainConfig) -> tuple[str | None, str | None]:
         """One run for each GPU: the one that the configuration names by number, or any that is free."""

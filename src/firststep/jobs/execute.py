@@ -1,7 +1,7 @@
 """What a worker does with a job: train or resume it, then make the evaluations that are missing.
 
-The lock of the run (:meth:`Run.lock`) arbitrates between workers, whoever started them: a worker that does
-not get it waits, and then looks again at what is left to do.
+The lock of the run (:meth:`firststep.training.Run.lock`) arbitrates between workers of all schedulers: a
+worker that does not get it waits, and then looks again at what is left to do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 from firststep.data import Dataset
 from firststep.errors import FirststepError, reason
-from firststep.evaluation import DEFAULT_EPISODES
+from firststep.evaluation._internal import DEFAULT_EPISODES
 from firststep.jobs.job import EvaluationSpec, Job, JobEvent, OnEvent
 from firststep.training import RunTaken, TrainingProgress, load_trained, open_data, train
 from firststep.utils import write_text
@@ -94,7 +94,7 @@ def _evaluate(job: Job, spec: EvaluationSpec, on_event: OnEvent, data: Dataset) 
         episodes += 1
         send(JobEvent(job=job.name, state="testing", update=episodes, total=total, text=spec.name), False)
 
-    trained = load_trained(job.folder)
+    trained = load_trained(job.folder, which=spec.which)
     trained.evaluate(data, progress=on_episode, **spec.options).save(spec.path(job.folder))
 
 

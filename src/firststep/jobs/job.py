@@ -28,6 +28,8 @@ class EvaluationSpec:
     """Of the result files: ``<run folder>/evaluations/<name>.json`` and ``.csv``."""
     options: dict[str, Any]
     """Keyword arguments of :meth:`firststep.training.TrainedModel.evaluate`."""
+    which: str = "best"
+    """Checkpoint: ``best`` by validation, or ``last``."""
 
     def path(self, folder: Path) -> Path:
         """Where the results of a run in ``folder`` go, without the suffix."""

@@ -33,6 +33,9 @@ class LocalExecutor:
     """At most this many at once; default as many as fit."""
     retries: int = 1
     """How often a job whose process died is resumed from its last checkpoint."""
+    share_cores: bool = False
+    """Start more jobs than there are cores, as memory allows: three jobs of one thread on two cores then take
+    1.5 times as long as one, instead of twice."""
 
     def __post_init__(self) -> None:
         if self.at_once is not None and self.at_once < 1:
@@ -59,7 +62,7 @@ class _Scheduler:
     def __init__(self, executor: LocalExecutor, jobs: Sequence[Job], on_event: OnEvent) -> None:
         self.on_event = on_event
         at_once = min(executor.at_once or len(jobs), len(jobs))
-        self.capacity = Capacity(at_once)
+        self.capacity = Capacity(at_once, share_cores=executor.share_cores)
         # Runs that do not set their threads share the cores; with many runs one thread each is fastest.
         self.threads = max(1, self.capacity.cores // at_once)
         self.queue = list(jobs)

@@ -111,7 +111,7 @@ def _memory(config: TrainConfig) -> int:
     saved = saved_steps(config, step)
     computed = max(saved * step + query, max(1, saved) * step + pull_back)
     learned = parameters * (COPIES + config.steps + 1)
-    subset = config.subset if config.term is not None else "cls"
+    subset = config.measured_subset
     jacobian = max(JACOBIAN.get(part.strip(), 0) for part in subset.split("+"))
     return int(PYTORCH + COMPILER * config.compile + jacobian + computed + learned)
 

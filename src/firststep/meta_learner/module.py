@@ -21,10 +21,11 @@ from firststep.adaptation import (
 from firststep.conditioning import condition_number
 from firststep.meta_learner.classes import leading_blocks, serves
 from firststep.meta_learner.outer_loss import outer_loss, stacked
-from firststep.metagradient import Conditioning, MetaGradient, TaskReport
-from firststep.network import FunctionalModule, Params, set_rows
-from firststep.rules import Rule, maml, scaled
-from firststep.task import Inputs, Task, as_task
+from firststep.meta_learner.support_statistics import adapted_network, ignore_mode
+from firststep.metagradient import Conditioning, EngineOptions, MetaGradient, TaskReport
+from firststep.network import FunctionalModule, Params
+from firststep.rules import Rule, maml, require_rule, scaled
+from firststep.task import Inputs, Task, as_tasks
 
 _NETWORK, _RULE = "network.", "rule_params."
 
@@ -42,7 +43,7 @@ class MetaLearner(nn.Module):
     """Meta-learns a network's initial parameters, and the parameters of the update rule if it has any.
 
     ``meta(tasks)`` is the outer loss, the sum over tasks of the query loss after ``steps`` inner steps plus
-    the conditioning term. ``loss.backward()`` adds its exact gradient, second order included, to ``.grad`` of
+    the conditioning loss. ``loss.backward()`` adds its exact gradient, second order included, to ``.grad`` of
     all parameters::
 
         meta = MetaLearner(network, maml(rate=0.05), steps=5, conditioning=Conditioning())
@@ -62,7 +63,7 @@ class MetaLearner(nn.Module):
             ``requires_grad=False`` stay fixed in both loops.
         rule: the update rule of the inner loop; default :func:`firststep.maml`.
         steps: inner steps K.
-        conditioning: the conditioning term; None for plain MAML.
+        conditioning: the conditioning loss; None for plain MAML.
         reduction: ``"sum"`` over the tasks, as in the paper, or ``"mean"``.
         classifier: path of the final linear layer, such as ``"fc"``; found by itself in most networks.
         embedding: path of the last layer before it, for the parameter subset ``emb``.
@@ -78,9 +79,8 @@ class MetaLearner(nn.Module):
         compile: compile the inner step and its backward pass: a minute or so at the first call with a new
             shape, faster from then on.
         memory: bytes that inner steps may use to keep their results for the backward pass; see
-            :class:`firststep.functional.MetaGradient`.
+            :class:`firststep.functional.EngineOptions`.
         saved_dtype: type that these results are rounded to meanwhile, with ``compile=True``; see there too.
-        streams: CUDA streams that the tasks of a batch are distributed over.
         generator: source of the rule's initial parameters, where they are random.
 
     Examples:
@@ -111,14 +111,13 @@ class MetaLearner(nn.Module):
         compile: bool = False,
         memory: int | None = None,
         saved_dtype: torch.dtype | None = None,
-        streams: int = 1,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         if reduction not in ("sum", "mean"):
             raise ValueError(f"reduction must be 'sum' or 'mean', not {reduction!r}")
         self.network = network
-        self.rule = maml() if rule is None else rule
+        self.rule = maml() if rule is None else require_rule(rule)
         self.steps = steps
         self.conditioning = conditioning
         self.reduction = reduction
@@ -135,13 +134,7 @@ class MetaLearner(nn.Module):
         self.rule_params = nn.ParameterDict()
         for name, value in initial.items():
             self.rule_params[_escaped(name)] = nn.Parameter(value)
-        self._options: dict[str, Any] = {
-            "engine": engine,
-            "compile": compile,
-            "memory": memory,
-            "saved_dtype": saved_dtype,
-            "streams": streams,
-        }
+        self._options = EngineOptions(engine=engine, compile=compile, memory=memory, saved_dtype=saved_dtype)
         self._engine: MetaGradient | None = None
         self._engine_settings: tuple[Any, ...] = ()
         self._meta_gradient()  # refuses wrong options now, not in the first update
@@ -163,7 +156,7 @@ class MetaLearner(nn.Module):
             return_report: also return the report: query loss and accuracy [tasks], conditioning [tasks],
                 condition numbers and support losses [tasks, K] at the parameters before each step.
         """
-        batch = _as_tasks(tasks)
+        batch = as_tasks(tasks)
         params, rule_params = self._network_params(), self._rule_params()
         engine = self._meta_gradient()
         if torch.is_grad_enabled():
@@ -184,7 +177,7 @@ class MetaLearner(nn.Module):
         self, tasks: Iterable[Task | tuple[Any, ...]], *, query_weights: Sequence[float] | None = None
     ) -> list[TaskGradient]:
         """The gradient of each task by itself, without touching ``.grad``: for sums of your own."""
-        batch = _as_tasks(tasks)
+        batch = as_tasks(tasks)
         return list(self.iterate_task_gradients(batch, query_weights=query_weights, several=len(batch) > 1))
 
     def iterate_task_gradients(
@@ -217,6 +210,11 @@ class MetaLearner(nn.Module):
     def adapt(self, x: Inputs, y: Tensor, *, steps: int | Literal["auto"] | None = None) -> nn.Module:
         """A copy of the network, adapted to a labelled support set: ``classifier(x)`` gives logits.
 
+        Batch norm normalises by the statistics of the support set, in ``eval()`` mode, in which the copy is
+        returned, as in ``train()`` mode. So the logits of a query depend on no other query, and one or a
+        thousand may be asked at a time. For queries that are normalised as one batch, as :meth:`forward` and
+        ``evaluate`` do it, use ``meta.functional(meta.adapted_params(x, y, steps=5), queries).logits``.
+
         Args:
             x: inputs of the support set.
             y: its labels, 0..classes-1.
@@ -226,16 +224,8 @@ class MetaLearner(nn.Module):
         if steps == "auto":
             steps = self.choose_steps(x, y).steps
         params = self.adapted_params(x, y, steps=self.steps if steps is None else steps)
-        classifier = copy.deepcopy(self.network)
-        if self.functional.head != "per-class":
-            linear = classifier.get_submodule(self.functional.classifier)
-            assert isinstance(linear, nn.Linear)
-            set_rows(linear, len(params[self.functional.subset("cls")[0]]))
-        with torch.no_grad():
-            for name, value in classifier.named_parameters():
-                if name in params:
-                    value.copy_(params[name])
-        return classifier
+        network = copy.deepcopy(self.network)
+        return ignore_mode(adapted_network(network, self.functional.classifier, params, x))
 
     def adapted_params(self, x: Inputs, y: Tensor, *, steps: int) -> Params:
         """The network's parameters after that many inner steps on a support set, detached."""
@@ -356,21 +346,12 @@ class MetaLearner(nn.Module):
                 self.rule,
                 steps=self.steps,
                 conditioning=self.conditioning,
-                **self._options,
+                options=self._options,
             )
         return self._engine
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_engine": None}
-
-
-def _as_tasks(tasks: Task | Iterable[Task | tuple[Any, ...]]) -> list[Task]:
-    if isinstance(tasks, Task):
-        return [tasks]
-    batch = [as_task(task) for task in tasks]
-    if not batch:
-        raise ValueError("tasks must not be empty")
-    return batch
 
 
 def _escaped(name: str) -> str:

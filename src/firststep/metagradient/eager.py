@@ -34,7 +34,7 @@ class StepGradients(NamedTuple):
 
     params: Params
     rule_params: Params
-    stage_loss: Tensor | None
+    conditioning_loss: Tensor | None
     gram: Tensor | None
 
 
@@ -72,7 +72,7 @@ class StepGraph(NamedTuple):
     params: Params
     rule_params: Params
     new: Params
-    stage_loss: Tensor | None
+    conditioning_loss: Tensor | None
     gram: Tensor | None
 
 
@@ -113,29 +113,29 @@ class EagerSteps:
                 create_graph=True,
                 gram_in_graph=self.gram_in_graph,
             )
-            stage_loss = None
+            conditioning_loss = None
             if self.conditioning is not None and aux.gram is not None:
-                stage_loss = self.conditioning.stage_loss(aux.gram)
+                conditioning_loss = self.conditioning.conditioning_loss(aux.gram)
         output = StepOutput(
             {name: value.detach() for name, value in new.items()},
             aux.loss.detach(),
             aux.features.detach(),
             aux.logits.detach(),
         )
-        return output, StepGraph(theta, phi, new, stage_loss, aux.gram)
+        return output, StepGraph(theta, phi, new, conditioning_loss, aux.gram)
 
     def pull_back(self, saved: StepGraph, cotangents: Params, weight: Tensor) -> StepGradients:
         outputs = [saved.new[name] for name in cotangents]
         seeds = list(cotangents.values())
-        if saved.stage_loss is not None and saved.stage_loss.requires_grad:
-            outputs.append(saved.stage_loss)
+        if saved.conditioning_loss is not None and saved.conditioning_loss.requires_grad:
+            outputs.append(saved.conditioning_loss)
             seeds.append(weight)
         leaves = [*saved.params.values(), *saved.rule_params.values()]
         grads = torch.autograd.grad(outputs, leaves, seeds, materialize_grads=True)
         return StepGradients(
             params=dict(zip(saved.params, grads, strict=False)),
             rule_params=dict(zip(saved.rule_params, grads[len(saved.params) :], strict=True)),
-            stage_loss=None if saved.stage_loss is None else saved.stage_loss.detach(),
+            conditioning_loss=None if saved.conditioning_loss is None else saved.conditioning_loss.detach(),
             gram=None if saved.gram is None else saved.gram.detach(),
         )
 

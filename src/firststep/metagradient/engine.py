@@ -9,17 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from firststep.adaptation import check_stateless
 from firststep.metagradient.forward import task_report
-from firststep.metagradient.meta_batch import MetaBatch, over_streams
+from firststep.metagradient.meta_batch import MetaBatch
 from firststep.metagradient.objective import Conditioning, check_query_weights
+from firststep.metagradient.options import EngineOptions
 from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
 from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
-from firststep.task import Task, as_task
-
-ENGINES = ("stepwise", "unrolled")
+from firststep.rules import Rule, require_rule
+from firststep.task import Task, as_task, as_tasks
 
 
 class MetaGradient:
@@ -35,21 +35,8 @@ class MetaGradient:
         model: the network.
         rule: the update rule of the inner loop.
         steps: inner steps K.
-        conditioning: the conditioning term; None for none.
-        engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big graph.
-        compile: compile the step and its pull-back (stepwise only): about a minute at the first call with
-            a new shape, and faster from then on.
-        memory: bytes that the last inner steps may take to save what they computed for the way back
-            (stepwise only). Steps that do not fit are computed once more: the same numbers, more time.
-            A number of bytes, not what is free at the moment: so that a run repeats bit for bit.
-            Compiled conditioning below the last layers saves up to 512 MiB more.
-            Default: at most five steps within 384 MiB, so that the peak stays the same whatever K is.
-        saved_dtype: type that what steps save is rounded to meanwhile (compiled only), such as
-            ``torch.bfloat16`` for half the memory. The steps and the query loss stay what they are, but the
-            gradient is not exact any more: with bfloat16 it is about one per cent off, and a
-            conditioning loss and condition numbers are those of rounded images. Default: not rounded.
-        streams: on a GPU, the CUDA streams that the tasks of a meta-batch are distributed over, so that small
-            networks fill the device. Memory grows with it; the numbers stay the same. A CPU has none.
+        conditioning: the conditioning loss; None for none.
+        options: engine, compilation and memory; default :class:`EngineOptions`.
 
     Examples:
         >>> gradient = functional.MetaGradient(model, rule, steps=2, conditioning=fs.Conditioning())
@@ -65,44 +52,29 @@ class MetaGradient:
         *,
         steps: int = 5,
         conditioning: Conditioning | None = None,
-        engine: str = "stepwise",
-        compile: bool = False,
-        memory: int | None = None,
-        saved_dtype: torch.dtype | None = None,
-        streams: int = 1,
+        options: EngineOptions | None = None,
     ) -> None:
         if steps < 1:
             raise ValueError(f"steps must be at least 1, it is {steps}")
-        if engine not in ENGINES:
-            raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
-        if compile and engine == "unrolled":
-            raise ValueError("compile works with engine='stepwise' only: the unrolled graph is too large")
-        if memory is not None and memory < 0:
-            raise ValueError(f"memory must be a number of bytes, 0 to save nothing, not {memory}")
-        floating = isinstance(saved_dtype, torch.dtype) and saved_dtype.is_floating_point
-        if saved_dtype is not None and not (compile and floating):
-            raise ValueError(f"saved_dtype is a floating type, with compile=True, not {saved_dtype!r}")
-        if compile and model.randomness == "same":
+        options = options or EngineOptions()
+        if options.compile and model.randomness == "same":
             raise ValueError("randomness='same' needs compile=False: compiled code draws other numbers")
-        if streams < 1:
-            raise ValueError(f"streams must be at least 1, it is {streams}")
         if conditioning is not None:
             conditioning.weights(steps)  # refuses a wrong number of them
             model.check_spectrum(conditioning.subset)  # and parameters that are not there or do not count
             if conditioning.weight == 0:
                 conditioning = None
-        rule.check_network(model)
+        require_rule(rule).check_network(model)
         self.model = model
         self.rule = rule
         self.conditioning = conditioning
         self._task = (
-            Stepwise(model, rule, steps, conditioning, compile, memory, saved_dtype)
-            if engine == "stepwise"
+            Stepwise(model, rule, steps, conditioning, options)
+            if options.engine == "stepwise"
             else Unrolled(model, rule, steps, conditioning)
         )
         self.gamma = float(conditioning.weight) if conditioning else 0.0
-        self.streams = streams
-        self._batch = MetaBatch(self._task, streams)
+        self._batch = MetaBatch(self._task)
 
     def __call__(
         self,
@@ -143,7 +115,8 @@ class MetaGradient:
         query_weights: Sequence[float] | None = None,
     ) -> MetaGradientResult:
         """The same loss and reports without the gradient, whose dicts are empty; arguments as of a call."""
-        checked, weights = self._check(params, tasks, query_weights)
+        checked = as_tasks(tasks)
+        weights = self._check(params, rule_params, checked[0], query_weights)
         theta, phi = _detached(params), _detached(rule_params)
 
         def compute(task: Task) -> TaskReport:
@@ -151,7 +124,7 @@ class MetaGradient:
             with self.model.one_task():
                 return task_report(self.model, self.rule, self.conditioning, start, phi, task, weights)
 
-        reports = list(over_streams(compute, checked, self.streams))
+        reports = [compute(task) for task in checked]
         loss = torch.stack([self._outer_loss(report) for report in reports]).sum()
         return MetaGradientResult(params={}, rule_params={}, loss=loss, tasks=reports)
 
@@ -194,10 +167,11 @@ class MetaGradient:
         first = next(remaining, None)
         if first is None:
             return
-        start, weights = self._check(params, [first], query_weights)
-        checked = chain(start, (as_task(task) for task in remaining))
+        start = as_task(first)
+        weights = self._check(params, rule_params, start, query_weights)
+        checked = chain([start], (as_task(task) for task in remaining))
         theta, phi = _detached(params), _detached(rule_params)
-        computed = self._batch(theta, phi, start[0], checked, weights, several)
+        computed = self._batch(theta, phi, start, checked, weights, several)
         for for_params, for_rule_params, report in computed:
             yield MetaGradientResult(
                 params=for_params,
@@ -209,15 +183,17 @@ class MetaGradient:
     def _check(
         self,
         params: Params,
-        tasks: Sequence[Task | tuple[Any, ...]],
+        rule_params: Params,
+        first: Task,
         query_weights: Sequence[float] | None,
-    ) -> tuple[list[Task], tuple[float, ...]]:
-        if not tasks:
-            raise ValueError("tasks must not be empty")
+    ) -> tuple[float, ...]:
         self.model.check_params(params)
-        checked = [as_task(task) for task in tasks]
-        self.model.observe(params, checked[0].support_x)
-        return checked, check_query_weights(query_weights, self._task.steps)
+        x, y = first.support_x, first.support_y
+        self.model.observe(params, x)
+        if not self.rule.stateless:
+            start = self.model.initial_params(params, y, first.query_y)
+            check_stateless(self.model, self.rule, start, rule_params, x, y)
+        return check_query_weights(query_weights, self._task.steps)
 
     def _outer_loss(self, report: TaskReport) -> Tensor:
         return report.weighted_query_loss.double() + self.gamma * report.conditioning
@@ -240,11 +216,7 @@ def meta_gradient(
     rule_params: Mapping[str, Tensor] | None = None,
     steps: int = 5,
     conditioning: Conditioning | None = None,
-    engine: str = "stepwise",
-    compile: bool = False,
-    memory: int | None = None,
-    saved_dtype: torch.dtype | None = None,
-    streams: int = 1,
+    options: EngineOptions | None = None,
     query_weights: Sequence[float] | None = None,
 ) -> MetaGradientResult:
     """One call of :class:`MetaGradient`, which explains the arguments.
@@ -253,7 +225,9 @@ def meta_gradient(
 
     Examples:
         >>> stepwise, unrolled = (
-        ...     functional.meta_gradient(model, rule, [task], steps=2, engine=engine).params
+        ...     functional.meta_gradient(
+        ...         model, rule, [task], steps=2, options=functional.EngineOptions(engine=engine)
+        ...     ).params
         ...     for engine in ("stepwise", "unrolled")
         ... )
         >>> torch.allclose(stepwise["classifier.weight"], unrolled["classifier.weight"], atol=1e-6)
@@ -261,15 +235,5 @@ def meta_gradient(
     """
     theta = model.params() if params is None else dict(params)
     phi = rule.init(model, theta) if rule_params is None else dict(rule_params)
-    compute = MetaGradient(
-        model,
-        rule,
-        steps=steps,
-        conditioning=conditioning,
-        engine=engine,
-        compile=compile,
-        memory=memory,
-        saved_dtype=saved_dtype,
-        streams=streams,
-    )
+    compute = MetaGradient(model, rule, steps=steps, conditioning=conditioning, options=options)
     return compute(theta, phi, tasks, query_weights=query_weights)

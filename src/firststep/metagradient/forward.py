@@ -39,19 +39,19 @@ def task_report(
             if query_weights[step - 1] or step == steps:
                 logits = model(theta, task.query_x).logits
                 query_losses.append((query_weights[step - 1], F.cross_entropy(logits, task.query_y)))
-        penalty = torch.zeros((), dtype=torch.float64, device=task.query_y.device)
+        conditioning_loss = torch.zeros((), dtype=torch.float64, device=task.query_y.device)
         if conditioning is not None:
             weights = conditioning.weights(steps)
             # From the last to the first, as the adjoint recursion adds them up: the same rounding.
             for weight, aux in zip(reversed(weights), reversed(stages), strict=True):
                 assert aux.gram is not None
-                penalty = penalty + weight * conditioning.stage_loss(aux.gram)
+                conditioning_loss = conditioning_loss + weight * conditioning.conditioning_loss(aux.gram)
         weighted = [weight * loss for weight, loss in reversed(query_losses)]
     return TaskReport(
         query_loss=query_losses[-1][1],
         query_accuracy=(logits.argmax(-1) == task.query_y).double().mean(),
         weighted_query_loss=sum(weighted[1:], weighted[0]),
-        conditioning=penalty,
+        conditioning=conditioning_loss,
         condition_numbers=stage_condition_numbers(
             [aux.gram for aux in stages],
             [aux.features for aux in stages],

@@ -1,4 +1,4 @@
-"""The terms of the outer loss: query losses and conditioning, which parameters, which weights."""
+"""The outer loss: weights of the query losses, and the conditioning loss with its parameters and weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Conditioning:
     """
 
     subset: str | tuple[str, ...] = "cls"
-    """The constrained parameters ψ, as :meth:`firststep.FunctionalModule.subset` takes them."""
+    """The constrained parameters ψ, as :meth:`firststep.functional.FunctionalModule.subset` takes them."""
     weight: float = 1.0
     """γ."""
     loss: str | GramLoss = "variance"
@@ -39,7 +39,7 @@ class Conditioning:
         if not math.isfinite(self.weight) or self.weight < 0:
             raise ValueError(f"weight (γ) must be a number >= 0, not {self.weight}")
 
-    def stage_loss(self, gram: Tensor) -> Tensor:
+    def conditioning_loss(self, gram: Tensor) -> Tensor:
         """c(G) of one stage, float64."""
         loss = CONDITIONING_LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
         return loss(gram)

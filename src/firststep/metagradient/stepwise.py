@@ -25,6 +25,7 @@ from torch import Tensor
 from firststep.metagradient.compiler import CompiledSteps, reaches_deep
 from firststep.metagradient.eager import EagerSteps, Steps
 from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.options import EngineOptions
 from firststep.metagradient.result import TaskReport, stage_condition_numbers
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
@@ -47,18 +48,16 @@ class Stepwise:
         rule: Rule,
         steps: int,
         conditioning: Conditioning | None,
-        compile: bool = False,
-        memory: int | None = None,
-        saved_dtype: torch.dtype | None = None,
+        options: EngineOptions,
     ) -> None:
         self.model = model
         self.rule = rule
         self.steps = steps
         self.conditioning = conditioning
-        self.memory = memory
+        self.memory = options.memory
         self.work: Steps = (
-            CompiledSteps(model, rule, conditioning, saved_dtype)
-            if compile
+            CompiledSteps(model, rule, conditioning, options.saved_dtype)
+            if options.compile
             else EagerSteps(model, rule, conditioning)
         )
 
@@ -90,7 +89,7 @@ class Stepwise:
         cotangents = _scale(query.gradient, query_weights[-1])
 
         rule_grads = {name: torch.zeros_like(value) for name, value in rule_params.items()}
-        penalty = torch.zeros((), dtype=torch.float64, device=query.loss.device)
+        conditioning_loss = torch.zeros((), dtype=torch.float64, device=query.loss.device)
         grams: list[Tensor | None] = [None] * self.steps
         weights = self.conditioning.weights(self.steps) if self.conditioning else (0.0,) * self.steps
         gamma = self.conditioning.weight if self.conditioning else 0.0
@@ -105,8 +104,8 @@ class Stepwise:
                 saved_step = None  # frees its memory
                 cotangents = step.params
                 self.rule.add_at_step(rule_grads, k, step.rule_params)
-                if step.stage_loss is not None:
-                    penalty = penalty + weights[k] * step.stage_loss
+                if step.conditioning_loss is not None:
+                    conditioning_loss = conditioning_loss + weights[k] * step.conditioning_loss
                 grams[k] = step.gram
             stages.pop()  # θ(k+1) is not needed any more
             if k and query_weights[k - 1]:
@@ -118,7 +117,7 @@ class Stepwise:
             query_loss=query.loss,
             query_accuracy=query.accuracy,
             weighted_query_loss=weighted_query_loss,
-            conditioning=penalty,
+            conditioning=conditioning_loss,
             condition_numbers=stage_condition_numbers(grams, features, logits, y),
             support_losses=torch.stack(losses),
         )

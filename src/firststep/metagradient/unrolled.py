@@ -55,12 +55,12 @@ class Unrolled:
                     early = self.model(stage, task.query_x).logits
                     weighted_query_loss = weighted_query_loss + weight * F.cross_entropy(early, task.query_y)
             loss: Tensor = weighted_query_loss
-            penalty = torch.zeros((), dtype=torch.float64, device=query_loss.device)
+            conditioning_loss = torch.zeros((), dtype=torch.float64, device=query_loss.device)
             if conditioning:
                 for weight, aux in zip(conditioning.weights(self.steps), trajectory.aux, strict=True):
                     assert aux.gram is not None
-                    penalty = penalty + weight * conditioning.stage_loss(aux.gram)
-                loss = loss + conditioning.weight * penalty
+                    conditioning_loss = conditioning_loss + weight * conditioning.conditioning_loss(aux.gram)
+                loss = loss + conditioning.weight * conditioning_loss
             leaves = [*theta.values(), *phi.values()]
             grads = torch.autograd.grad(loss, leaves, materialize_grads=True)
         stages = trajectory.aux
@@ -68,7 +68,7 @@ class Unrolled:
             query_loss=query_loss.detach(),
             weighted_query_loss=weighted_query_loss.detach(),
             query_accuracy=(logits.argmax(-1) == task.query_y).double().mean(),
-            conditioning=penalty.detach(),
+            conditioning=conditioning_loss.detach(),
             condition_numbers=stage_condition_numbers(
                 [aux.gram for aux in stages],
                 [aux.features for aux in stages],

@@ -1,4 +1,4 @@
-"""How many parameters a method learns."""
+"""The number of parameters that a method learns."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from torch import nn
 
-from firststep.methods.method import Method
 from firststep.network import FunctionalModule
+from firststep.rules import Method
 
 
 class ParameterCounts(NamedTuple):
-    """What a network learns, and what a method adds to it.
+    """The number of parameters of a network, and the number that a method adds.
 
     Examples:
         >>> from firststep.methods import ParameterCounts
@@ -20,9 +20,9 @@ class ParameterCounts(NamedTuple):
     """
 
     backbone: int
-    """Of the network with its head, without the method."""
+    """Number of parameters of the network with its head, without the method."""
     added: int
-    """By the method: layers in the network, and the rule's parameters."""
+    """Number that the method adds: layers in the network, and the rule's parameters."""
 
     @property
     def total(self) -> int:
@@ -30,9 +30,9 @@ class ParameterCounts(NamedTuple):
 
 
 def count_parameters(method: Method, module: nn.Module, head: str = "per-class") -> ParameterCounts:
-    """What ``method`` learns with this network, which must not be prepared for it yet and is changed by it.
+    """Count the parameters that ``method`` learns with this network. The network is changed by the count.
 
-    The conditioning loss adds nothing to any of it.
+    The network must not be prepared for the method yet. The conditioning loss adds no parameters.
 
     Examples:
         >>> from firststep.methods import count_parameters

@@ -1,11 +1,12 @@
-"""A network as a pure function of its parameters, and how its classifier starts."""
+"""A network as a pure function of its parameters, and the initial classifier of a task."""
 
 from firststep.network.find_layers import CONVOLUTIONS
 from firststep.network.footprint import Footprint, footprint
 from firststep.network.functional_module import FunctionalModule, Output, Params
 from firststep.network.heads import FEWEST_CLASSES, HEADS, set_rows
+from firststep.network.interface import as_arguments
 from firststep.network.observation import layer_with_operation
-from firststep.network.randomness import RANDOMNESS
+from firststep.network.randomness import RANDOMNESS, preserved
 from firststep.network.second_derivatives import missing_derivative, twice_differentiable
 from firststep.network.task_threads import Replicas, Sharing, in_order, share_threads, using_threads
 
@@ -20,10 +21,12 @@ __all__ = [
     "Params",
     "Replicas",
     "Sharing",
+    "as_arguments",
     "footprint",
     "in_order",
     "layer_with_operation",
     "missing_derivative",
+    "preserved",
     "set_rows",
     "share_threads",
     "twice_differentiable",

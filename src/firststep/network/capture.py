@@ -1,4 +1,4 @@
-"""A forward hook on the classifier: its input are the features, whatever the network around it is."""
+"""A forward hook on the classifier, whose input are the features of any network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class Captured(NamedTuple):
-    """One call of a classifier."""
+    """The input and output of one call of a classifier."""
 
     module: nn.Module
     input: Tensor
@@ -22,8 +22,8 @@ _REGISTERED = "_firststep_capture"
 
 
 def _capture(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """The forward hook of a classifier: does nothing except inside a call of a FunctionalModule."""
-    if torch.compiler.is_dynamo_compiling():  # the user's own torch.compile
+    """Record a call of a classifier inside a call of a FunctionalModule; do nothing elsewhere."""
+    if torch.compiler.is_dynamo_compiling():  # inside the user's own torch.compile
         return
     captured = capture_into.get()
     if captured is not None:
@@ -31,7 +31,7 @@ def _capture(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None
 
 
 def register_capture(classifier: nn.Module) -> None:
-    """Once for a layer. The mark is copied and pickled with the layer, as its hooks are."""
+    """Register the hook once per layer. The mark is copied and pickled with the layer, like its hooks."""
     if not getattr(classifier, _REGISTERED, False):
         classifier.register_forward_hook(_capture)
         setattr(classifier, _REGISTERED, True)

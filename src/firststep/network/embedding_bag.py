@@ -1,4 +1,4 @@
-"""``F.embedding_bag`` by operations that have all derivatives."""
+"""``F.embedding_bag`` from operations that are differentiable any number of times."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Sum, mean or maximum of the rows of ``weight`` in each bag [bags, d]; arguments as torch has them.
+    """Return the sum, mean or maximum of the rows of ``weight`` per bag [bags, d]; arguments as in torch.
 
-    Gradients are dense. Torch's own is called where the gradient is not that of the result
-    (``scale_grad_by_freq``) or the weight is changed (``max_norm``).
+    Gradients are dense. Torch's own function runs if the gradient is not that of the result
+    (``scale_grad_by_freq``) or if the weight is changed (``max_norm``).
     """
     if max_norm is not None or scale_grad_by_freq:
         return F.embedding_bag(
@@ -35,7 +35,7 @@ def embedding_bag(
         count = len(input)
         bag = entries // max(1, input.shape[1])
     else:
-        assert offsets is not None  # torch asks for it
+        assert offsets is not None  # torch requires it for 1-D input
         count = len(offsets) - include_last_offset
         bag = torch.searchsorted(offsets[:count].contiguous(), entries, right=True) - 1
     rows = input.reshape(-1)
@@ -56,7 +56,7 @@ def embedding_bag(
 
 
 def _largest(vectors: Tensor, bag: Tensor, counts: Tensor, count: int) -> Tensor:
-    """The first of the largest entries of each bag, column by column; 0 for an empty bag."""
+    """Return the largest entry per bag and column, the first of equal ones; 0 for an empty bag."""
     n, width = vectors.shape
     where = bag.unsqueeze(1).expand(n, width)
     with torch.no_grad():

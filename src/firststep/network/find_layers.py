@@ -1,4 +1,4 @@
-"""Which layers of a network are its classifier, its embedding and the embedding's normalisation."""
+"""Find a network's classifier, its embedding and the embedding's normalisation."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _USUAL_CLASSIFIERS = ("classifier", "fc", "head")
 
 
 def find_classifier(module: nn.Module, modules: Mapping[str, nn.Module], path: str | None) -> str:
+    """Return the path of the classifier: ``path``, a usual name, or the last registered ``nn.Linear``."""
     linears = [name for name, part in modules.items() if isinstance(part, nn.Linear)]
     if path is None:
         usual = [name for name in _USUAL_CLASSIFIERS if name in linears]
@@ -29,21 +30,20 @@ def find_classifier(module: nn.Module, modules: Mapping[str, nn.Module], path: s
 
 
 def own_path(module: nn.Module, attribute: str) -> str | None:
-    """A path that the module gives itself in an attribute; a layer may have that name too."""
+    """Return the path in an attribute of the module; None if the attribute is a layer or missing."""
     path = getattr(module, attribute, None)
     return path if isinstance(path, str) else None
 
 
 def find_embedding(modules: Mapping[str, nn.Module], order: Sequence[str], classifier: str) -> str | None:
-    """The last layer with a weight matrix before the classifier.
+    """Return the path of the last layer with a weight matrix before the classifier.
 
-    Scales and shifts, of normalisation or by themselves, are not layers of this kind, and neither are modules
-    that hold the classifier.
+    Layers with only scales and shifts do not count, nor do modules that contain the classifier.
 
     Args:
-        modules: by path.
-        order: paths in order of execution, or of registration as long as that is not known.
-        classifier: its path.
+        modules: modules by path.
+        order: paths in order of execution, or of registration while that is not known.
+        classifier: path of the classifier.
     """
     before = order[: _last(order, classifier)] if classifier in order else order
     before = [path for path in before if path] or order  # the classifier may be registered first
@@ -52,7 +52,7 @@ def find_embedding(modules: Mapping[str, nn.Module], order: Sequence[str], class
 
 
 def norm_after(modules: Mapping[str, nn.Module], order: Sequence[str], embedding: str | None) -> str | None:
-    """The first normalisation after the embedding."""
+    """Return the path of the first normalisation after the embedding."""
     if embedding is None or embedding not in order:
         return None
     for path in order[_last(order, embedding) + 1 :]:
@@ -62,14 +62,14 @@ def norm_after(modules: Mapping[str, nn.Module], order: Sequence[str], embedding
 
 
 def _is_norm(module: nn.Module) -> bool:
-    """A normalisation by its name, not a block of layers that has one."""
+    """Return whether the module is a normalisation by its name, and not a block that contains one."""
     return "Norm" in type(module).__name__ and not any(list(part.parameters()) for part in module.children())
 
 
 def _has_matrix(path: str, module: nn.Module) -> bool:
-    """Whether it has a weight matrix of its own, not one of a layer inside."""
+    """Return whether the module itself, not a layer inside it, has a weight matrix."""
     if "parametrizations" in path.split(".") or _is_norm(module):
-        return False  # the former is a part of the layer whose weight it computes
+        return False  # a parametrization is a part of the layer whose weight it computes
     return parametrize.is_parametrized(module) or any(
         value.dim() > 1 for value in module.parameters(recurse=False)
     )

@@ -1,4 +1,4 @@
-"""What is found out about a network when it is first used, by one forward pass, in each of its modes."""
+"""One forward pass at a network's first use in each mode: find its layers, refuse randomness."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from firststep.task import Inputs
 _DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _WITH_DROPOUT = (nn.MultiheadAttention, nn.RNN, nn.LSTM, nn.GRU)
 _REMEDY = (
-    "so a step could not be computed twice; put it in eval() mode, set its rate to 0, or use "
+    "so a step could not be computed twice: put it in eval() mode, set its rate to 0, or use "
     "`randomness='same'`"
 )
 
 
 class FirstUse:
-    """The layers that subsets are named after, whether operations must be replaced, and no randomness.
+    """Find the layers that subsets are named after and the operations to replace; refuse randomness.
 
     Args:
         module: the network.
         classifier: path of its classifier.
-        embedding: path of the layer before it, if that is given.
-        embedding_norm: path of that layer's normalisation, if that is given.
-        allow_random: do not refuse a network that draws random numbers.
+        embedding: path of the layer before it; None to find it.
+        embedding_norm: path of that layer's normalisation; None to find it.
+        allow_random: accept a network that draws random numbers.
     """
 
     def __init__(
@@ -47,17 +47,17 @@ class FirstUse:
         self._allow_random = allow_random
         self._modes: set[tuple[bool, ...]] = set()
         self.layers = self._find_layers(list(dict(module.named_modules())))
-        """In order of registration until the network has been run, then in order of execution."""
+        """Found in order of registration until the network has run, then in order of execution."""
         self.replaces = True
-        """Whether the network may have operations that :func:`twice_differentiable` must replace."""
+        """Whether the network may use operations that :func:`twice_differentiable` must replace."""
 
     def __call__(self, run: Callable[[], object], inputs: Inputs, device: torch.device) -> None:
-        """Run the network once if it has not been run in this mode; refuse it if it is random.
+        """Run the network once unless it has already run in this mode; refuse it if it is random.
 
         Args:
             run: a forward pass.
-            inputs: those of that pass.
-            device: of its parameters.
+            inputs: inputs of that pass.
+            device: device of the parameters.
         """
         if not self._allow_random:
             self.check_dropout()
@@ -78,7 +78,7 @@ class FirstUse:
         self._modes.add(modes)
 
     def check_dropout(self) -> None:
-        """Refuse dropout in training mode: a step that is computed twice must give the same numbers."""
+        """Refuse dropout in training mode: a step that is computed twice must give the same values."""
         for name, part in self._module.named_modules():
             rate = part.p if isinstance(part, _DROPOUT) else 0.0
             if isinstance(part, _WITH_DROPOUT):
@@ -92,6 +92,6 @@ class FirstUse:
         if embedding is None:
             embedding = find_embedding(modules, order, classifier)
         if embedding_norm is None:
-            # A module that is not called by itself has its place in order of registration.
+            # A module that is never called by itself is found only in order of registration.
             embedding_norm = norm_after(modules, order if embedding in order else list(modules), embedding)
         return Layers(classifier, embedding, embedding_norm)

@@ -1,4 +1,4 @@
-"""What a forward pass needs: its memory, and the order of images that it takes."""
+"""The memory that a forward pass saves, and the memory format of images that it accepts."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from firststep.task import Inputs, map_inputs, to_channels_last
 
 
 class Footprint(NamedTuple):
+    """The memory and the memory format of a forward pass."""
+
     bytes: int
-    """What a backward pass would need of it."""
+    """Bytes saved for a backward pass."""
     channels_last: bool
-    """Whether the network takes images with their channels last in memory; not all do (``view`` does not)."""
+    """Whether the network accepts images in channels-last format; a network that calls ``view`` may not."""
 
     def arranged(self, inputs: Inputs) -> Inputs:
-        """The same inputs in the order that is the fastest on a CPU."""
+        """Return the inputs in the memory format that is fastest on a CPU."""
         return map_inputs(to_channels_last, inputs) if self.channels_last else inputs
 
 
 def footprint(model: FunctionalModule, params: Mapping[str, Tensor], inputs: Inputs) -> Footprint:
-    """By one forward pass, or two, which draw no random numbers."""
+    """Measure the footprint in one or two forward passes; leave the global generator untouched."""
     theta = {name: value.detach().requires_grad_() for name, value in params.items()}
     model.observe(params, inputs)
-    with torch.enable_grad(), model.one_task(0):  # a number of ours: it draws none
+    with torch.enable_grad(), model.one_task(0):  # fixed seed; leaves the global generator untouched
         for last in (True, False):
             given = map_inputs(to_channels_last, inputs) if last else inputs
             try:
@@ -39,4 +41,4 @@ def footprint(model: FunctionalModule, params: Mapping[str, Tensor], inputs: Inp
                     raise
             else:
                 return Footprint(saved.bytes, last)
-    raise AssertionError("one of the two orders was taken or raised")
+    raise AssertionError("one of the two formats was accepted or raised")

@@ -1,6 +1,6 @@
-"""FunctionalModule: any module that ends in a linear layer, seen as a pure function of its parameters.
+"""FunctionalModule: a module that ends in a linear layer as a pure function of its parameters.
 
-Parameters are a plain dict of tensors that functions take and return; the module itself is never changed.
+Functions take and return parameters as a plain dict of tensors. The module itself is never changed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch.func import functional_call
 from firststep.network.capture import Captured, capture_into, register_capture
 from firststep.network.find_layers import find_classifier, own_path
 from firststep.network.first_use import FirstUse
-from firststep.network.heads import check_head, count_classes, repeat_row, set_rows, sum_rows
+from firststep.network.heads import check_head, check_labels, count_classes, repeat_row, set_rows, sum_rows
 from firststep.network.interface import as_arguments, logits_of
 from firststep.network.randomness import check_randomness, draw_seed, drawing_from, task_seed, with_task_seed
 from firststep.network.second_derivatives import twice_differentiable
 from firststep.network.subsets import select, tied_names
-from firststep.task import Inputs
+from firststep.task import Inputs, as_labels
 
 Params = dict[str, Tensor]
 """A network's parameters, or a rule's, by name.
@@ -50,27 +50,26 @@ class Output(NamedTuple):
 
 
 class FunctionalModule:
-    """Wraps a network whose output is that of an ``nn.Linear``.
+    """A network that ends in an ``nn.Linear``, as a function of its parameters.
 
     Args:
-        module: any network; batch norm, layer norm and buffers are fine. It is used in the mode
-            (``train()`` or ``eval()``) it is in. Buffers are read but never changed, so an
-            ``nn.BatchNorm2d`` in training mode normalises by the batch and its running statistics stay.
-            Parameters with ``requires_grad=False`` stay fixed and are not learned.
-        classifier: path of the final linear layer, such as ``"fc"`` or ``"encoder.head"``; default
-            ``classifier``, ``fc`` or ``head`` where that is an ``nn.Linear``, otherwise the ``nn.Linear``
-            that was registered last.
-        embedding: path of the last layer before it, for the subset ``emb``; default the path in the module's
-            own ``embedding`` attribute, or the last layer with a weight matrix before the classifier: in
-            order of execution, which is known when the network has been run, until then of registration.
-        embedding_norm: path of that layer's normalisation, for ``ebn``; default the path in the module's own
-            ``embedding_norm`` attribute, or the first normalisation after the embedding in that order.
-        head: how the classifier starts in a task: ``per-class``, ``shared`` or ``zero``, which
-            :mod:`firststep.network.heads` explains. For the latter two the module's classifier is cut to the
-            one row that all classes start from; :meth:`initial_params` repeats it.
-        randomness: for networks that draw random numbers (dropout in training mode): ``error`` refuses them,
-            ``same`` draws the same numbers in all evaluations of a task. For another task they are others,
-            drawn from torch's default generator.
+        module: any network, used in its current mode (``train()`` or ``eval()``). Buffers are read but never
+            changed, so an ``nn.BatchNorm2d`` in training mode normalises by the batch and keeps its running
+            statistics. Parameters with ``requires_grad=False`` stay fixed and are not learned.
+        classifier: path of the final linear layer, such as ``"fc"`` or ``"encoder.head"``; default the
+            ``nn.Linear`` named ``classifier``, ``fc`` or ``head``, or else the ``nn.Linear`` that was
+            registered last.
+        embedding: path of the last layer before the classifier, for the subset ``emb``; default the path in
+            the module's ``embedding`` attribute, or else the last layer with a weight matrix before the
+            classifier. The order is that of execution, or of registration until the network has run.
+        embedding_norm: path of that layer's normalisation, for ``ebn``; default the path in the module's
+            ``embedding_norm`` attribute, or else the first normalisation after the embedding.
+        head: the initial classifier of a task: ``per-class``, ``shared`` or ``zero``; see
+            :mod:`firststep.network.heads`. With ``shared`` and ``zero`` the module's classifier is reduced to
+            the one row that all classes start from; :meth:`initial_params` repeats it.
+        randomness: what to do with a network that draws random numbers, such as dropout in training mode.
+            ``error`` refuses it. ``same`` draws the same numbers in all evaluations of a task; each task
+            draws its own from torch's default generator.
 
     Examples:
         >>> model = functional.FunctionalModule(network)
@@ -96,10 +95,11 @@ class FunctionalModule:
         if not isinstance(module, nn.Module):
             raise TypeError(f"the network must be an nn.Module, not {type(module).__name__}")
         modules = dict(module.named_modules())
+        _check_usable(module, modules)
         for option, path in (("embedding", embedding), ("embedding_norm", embedding_norm)):
             if path is not None and path not in modules:
                 raise ValueError(
-                    f"{option}={path!r} is not a part of {type(module).__name__}: {list(modules)[1:]}"
+                    f"{option}={path!r} is no module of {type(module).__name__}; it has {list(modules)[1:]}"
                 )
         self.module = module
         self.classifier = find_classifier(module, modules, classifier)
@@ -108,7 +108,7 @@ class FunctionalModule:
         self._classifier = linear
         self.head = head
         self.num_classes = linear.out_features
-        """Of the classifier as it was built; with one row for all a task may have any number."""
+        """Number of classes of the classifier as built; shared and zero heads take any number."""
         prefix = f"{self.classifier}." if self.classifier else ""
         self._rows = [prefix + name for name, _ in linear.named_parameters(recurse=False)]
         if head != "per-class":
@@ -130,9 +130,9 @@ class FunctionalModule:
         ]
 
     def params(self) -> Params:
-        """The module's trainable parameters by name: the parameters themselves, not copies.
+        """Return the module's trainable parameters by name: the parameters themselves, not copies.
 
-        With ``head="zero"`` the classifier's row is among them: the inner loop moves its copies.
+        With ``head="zero"`` they include the classifier's row, because the inner loop moves its copies.
         """
         fixed_start = self._rows if self.head == "zero" else ()
         return {
@@ -142,40 +142,51 @@ class FunctionalModule:
         }
 
     def initial_params(self, params: Mapping[str, Tensor], *labels: Tensor) -> Params:
-        """θ(0) of a task with these labels: with one row for all, a copy of it for every class."""
+        """Return θ(0) of a task with these labels; a shared or zero row is repeated per class."""
+        checked = [as_labels(part) for part in labels]
         if self.head == "per-class":
+            self.check_labels(params, *checked)
             return dict(params)
-        return repeat_row(params, self._rows, count_classes(*labels))
+        return repeat_row(params, self._rows, count_classes(*checked))
+
+    def check_labels(self, params: Mapping[str, Tensor], *labels: Tensor) -> None:
+        """Refuse labels without a classifier row in ``params``.
+
+        Labels on an accelerator are not checked: reading them would make the device wait in every task.
+        """
+        if all(part.device.type == "cpu" for part in labels):
+            rows = params.get(self._rows[0])
+            check_labels(self.num_classes if rows is None else len(rows), *labels)
 
     def initial_gradient(self, gradients: Params) -> Params:
-        """From the gradient by θ(0) of a task to that by the parameters: the transpose of the above."""
+        """Return the parameters' gradient from that of θ(0): :meth:`initial_params` transposed."""
         return gradients if self.head == "per-class" else sum_rows(gradients, self._rows)
 
     def keep_classes(self, ways: int) -> None:
-        """Cut the classifier of the module itself to the first rows."""
+        """Reduce the module's own classifier to its first ``ways`` rows."""
         set_rows(self._classifier, ways)
         self.num_classes = ways
 
     def check_spectrum(self, subset: str | Iterable[str]) -> None:
-        """Refuse a subset whose gradient is 0 before the first step: its spectrum would be rounding noise."""
+        """Refuse a subset whose gradient is 0 before the first step: its spectrum is rounding noise."""
         names = self.subset(subset)
         if self.head != "per-class" and self._rows[0] not in names:
             raise ValueError(
-                f"with head={self.head!r} all classes start alike, so that nothing below the classifier has "
-                f"a gradient before the first step and {subset!r} no spectrum there: add cls to the subset"
+                f"with head={self.head!r} all classes start alike, so nothing below the classifier has a "
+                f"gradient before the first step, and {subset!r} has no spectrum there: add cls to the subset"
             )
 
     def __call__(self, params: Mapping[str, Tensor], inputs: Inputs) -> Output:
-        """Features and logits of the network with these parameters; twice differentiable in them.
+        """Return the network's features and logits with these parameters; twice differentiable in them.
 
         Args:
-            params: by name; those that are left out are the module's own.
+            params: parameters by name; the module's own values stand in for missing ones.
             inputs: a tensor, a tuple (positional arguments) or a dict (keyword arguments) of tensors.
         """
         return self._run(params, inputs, seed=task_seed())
 
     def pinned(self) -> Callable[[Mapping[str, Tensor], Inputs], Output]:
-        """The network with the random numbers of the present task, whenever it is called."""
+        """Return the network as a function that always draws the random numbers of the current task."""
         return partial(self._run, seed=task_seed())
 
     def _run(self, params: Mapping[str, Tensor], inputs: Inputs, *, seed: int | None) -> Output:
@@ -191,13 +202,13 @@ class FunctionalModule:
         if len(calls) != 1 or calls[0].output is not logits or calls[0].input.dim() != 2:
             raise ValueError(
                 f"the output of {type(self.module).__name__} must be that of its linear layer "
-                f"{self.classifier!r}, applied once to one feature vector per sample; the option classifier "
-                "names the layer"
+                f"{self.classifier!r}, applied once to one feature vector per sample; use classifier=... to "
+                "name another layer"
             )
         return Output(features=calls[0].input, logits=calls[0].output)
 
     def _call(self, params: Mapping[str, Tensor], inputs: Inputs) -> object:
-        # A module in training mode may update its buffers (running statistics) in place: it gets copies.
+        # A module in training mode may update its buffers (running statistics) in place, so pass copies.
         buffers = {
             name: getattr(owner, key).clone()
             for name, owner, key in self._buffers
@@ -217,36 +228,36 @@ class FunctionalModule:
         return next(self.module.parameters()).device
 
     def observe(self, params: Mapping[str, Tensor], inputs: Inputs) -> None:
-        """Before the first use in the module's present mode: find its layers, refuse what is random.
+        """Find the module's layers and refuse randomness, at the first use in the current mode.
 
-        It costs one forward pass then, and nothing later.
+        The first call costs one forward pass, later calls nothing.
         """
         self._first_use(lambda: self._call(params, inputs), inputs, self._device)
 
     def one_task(self, seed: int | None = None) -> AbstractContextManager[None]:
-        """Inside, all evaluations draw the same random numbers; those of the task around it, if any."""
+        """Draw the same random numbers in all evaluations inside; those of an outer task, if any."""
         return with_task_seed(self.task_seed() if seed is None else seed)
 
     def task_seed(self) -> int | None:
-        """Of the task around the call, or a new one; None if the network may not be random."""
+        """Return the seed of the current task, or a new one; None if randomness is refused."""
         if self.randomness == "error":
             return None
         seed = task_seed()
         return draw_seed() if seed is None else seed
 
     def check_params(self, params: Mapping[str, Tensor]) -> None:
-        """Refuse a dict in which a trainable parameter is missing: the module's own would be used for it."""
+        """Refuse a dict without a trainable parameter: the module's own value would be used silently."""
         missing = [name for name in self.params() if name not in params]
         if missing:
             raise ValueError(f"params lacks {', '.join(missing)} of {type(self.module).__name__}")
 
     def check_deterministic(self) -> None:
-        """Refuse dropout in training mode: a step that is computed twice must give the same numbers."""
+        """Refuse dropout in training mode: a step that is computed twice must give the same values."""
         if self.randomness == "error":
             self._first_use.check_dropout()
 
     def subset(self, spec: str | Iterable[str]) -> tuple[str, ...]:
-        """The names of a parameter subset.
+        """Return the names of a parameter subset.
 
         Args:
             spec: ``"cls"`` the classifier, ``"emb"`` the last layer before it, ``"ebn"`` that layer's
@@ -258,11 +269,27 @@ class FunctionalModule:
         )
 
     def closed_form(self) -> tuple[str | None, str | None]:
-        """Names of the classifier's trainable weight and bias, without those that are a part of the body too.
+        """Return the names of the classifier's trainable weight and bias; None for one the body shares.
 
-        Only for these the classifier's Gram matrix has a closed form.
+        Only for these does the Gram matrix have a closed form.
         """
         prefix = f"{self.classifier}." if self.classifier else ""
         own = set(self.params()) - {*self._tied.values()}
         weight, bias = f"{prefix}weight", f"{prefix}bias"
         return weight if weight in own else None, bias if bias in own else None
+
+
+def _check_usable(module: nn.Module, modules: Mapping[str, nn.Module]) -> None:
+    for path, part in modules.items():
+        # Set by torch.compile(module) and module.compile().
+        if hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None:
+            where = f"its part {path!r}" if path else "the network"
+            raise ValueError(
+                f"{where} is compiled by torch.compile, which cannot differentiate a gradient step: pass the "
+                "network itself, and compile=True to MetaLearner, which compiles the whole step"
+            )
+    if any(value.is_inference() for value in module.parameters()):
+        raise ValueError(
+            f"{type(module).__name__} was made in torch.inference_mode(), so it cannot be trained: make it "
+            "outside"
+        )

@@ -1,18 +1,18 @@
-"""How the classifier starts in every task: a row for each class, or one row for all.
+"""The initial classifier of a task: one row per class, or one row for all classes.
 
-``per-class``  each class has a learned row of its own: MAML as it was published.
+``per-class``  each class has its own learned row: MAML as published.
 ``shared``     all rows start from one learned vector (Ye and Chao, "How to train your MAML to excel in
                few-shot classification", ICLR 2022).
 ``zero``       all rows start from zero (the zeroing trick: Kao, Chiu and Chen, "MAML is a noisy contrastive
                learner in classification", ICLR 2022).
 
-With one row for all no class is favoured before the first step, and a task may have any number of classes.
+With one row for all, no class is favoured before the first step, and a task may have any number of classes.
 
-Softmax does not see what all rows have in common: adding w to each of them adds w·φ to every logit. Neither
-do the gradients: that of the rows is e φᵀ, and that of the features Σ_c e_c (w + w_c) = Σ_c e_c w_c, because
-the errors e = softmax(z) - onehot(y) of a sample sum to 0. So in exact arithmetic ``shared`` and ``zero`` are
-the same learner, and the gradient of the shared vector, the sum of those of its rows, is 0. It follows too
-that before the first step nothing below the classifier has a gradient: step 1 moves the classifier alone.
+Adding w to every row adds w·φ to every logit, which softmax ignores. The gradients ignore it too: that of the
+rows is e φᵀ, and that of the features is Σ_c e_c (w + w_c) = Σ_c e_c w_c, because the errors
+e = softmax(z) - onehot(y) of a sample sum to 0. So in exact arithmetic ``shared`` and ``zero`` are the same
+learner, and the shared vector, whose gradient is the sum over its rows, has gradient 0. Before the first step
+no parameter below the classifier has a gradient either, so step 1 moves only the classifier.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def check_head(head: str) -> None:
 
 
 def set_rows(classifier: nn.Linear, rows: int, *, zero: bool = False) -> None:
-    """Give a linear layer, in place, its first rows, or so many copies of its only one.
+    """Resize a linear layer in place: keep its first rows, or repeat its only row.
 
-    ``zero`` sets them to 0 and freezes them.
+    ``zero`` sets the rows to 0 and freezes them.
     """
     for name, value in list(classifier.named_parameters(recurse=False)):
         kept = value.detach()[:rows] if rows <= len(value) else value.detach().expand(rows, *value.shape[1:])
@@ -43,28 +43,51 @@ def set_rows(classifier: nn.Linear, rows: int, *, zero: bool = False) -> None:
     classifier.out_features = rows
 
 
+def check_labels(classes: int | None, *labels: Tensor) -> int:
+    """Return the largest label; refuse labels that are negative or not below ``classes``.
+
+    Args:
+        classes: number of classifier rows; None for no bound.
+        labels: labels of the support set and, if there is one, of the query set.
+    """
+    # One transfer for all labels, because each transfer makes an accelerator wait.
+    bounds = torch.stack([bound for part in labels for bound in part.aminmax()]).tolist()
+    for name, lowest, highest in zip(("support", "query"), bounds[::2], bounds[1::2], strict=False):
+        if lowest < 0:
+            raise ValueError(
+                f"labels of the {name} set must not be negative, found {lowest}: no sample is ignored, "
+                "so leave out those without a label"
+            )
+        if classes is not None and highest >= classes:
+            raise ValueError(
+                f"labels of the {name} set must be 0..{classes - 1}, one per classifier output, "
+                f"found {highest}"
+            )
+    return int(max(bounds))
+
+
 def count_classes(*labels: Tensor) -> int:
-    """Classes of a task by its labels 0, 1, 2, ...: the largest and one (reads the values)."""
-    ways = 1 + max(int(part.max()) for part in labels)
+    """Return the number of classes of a task: its largest label plus 1. Reads the values."""
+    ways = 1 + check_labels(None, *labels)
     if ways < FEWEST_CLASSES:
         raise ValueError(f"a task needs at least {FEWEST_CLASSES} classes; its labels are 0, 1, ...")
     return ways
 
 
 def repeat_row(params: Mapping[str, Tensor], names: Iterable[str], ways: int) -> dict[str, Tensor]:
-    """``params`` with the one row of each of ``names`` repeated for every class; differentiable.
+    """Return ``params`` with the one row of each of ``names`` repeated per class; differentiable.
 
-    What has more than one row is that of a task already, and stays.
+    A tensor with several rows belongs to a task already and stays.
     """
     repeated = dict(params)
     for name in names:
         if len(params[name]) == 1:
-            # In memory of its own: compiled code does not take rows that lie on top of each other.
+            # Contiguous, because compiled code does not accept rows that share memory.
             repeated[name] = params[name].expand(ways, *params[name].shape[1:]).contiguous()
     return repeated
 
 
 def sum_rows(gradients: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:
-    """The transpose of :func:`repeat_row`: the gradient of the one row is the sum of those of its copies."""
+    """Sum the gradients of the copies of a row: the transpose of :func:`repeat_row`."""
     summed = {name: gradients[name].sum(0, keepdim=True) for name in names}
     return {name: summed.get(name, value) for name, value in gradients.items()}

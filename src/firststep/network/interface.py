@@ -1,4 +1,4 @@
-"""What goes into a network's ``forward`` and what comes out, in the forms that people's networks have."""
+"""The inputs and outputs of a network's ``forward``, in their usual forms."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from firststep.task import Inputs
 
 
 def as_arguments(inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments of the network."""
+    """Return the positional and keyword arguments of the network."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
     return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
 
 
 def check_inputs(module: nn.Module, inputs: Inputs) -> None:
-    """Refuse inputs that the network's ``forward`` does not have arguments for."""
+    """Refuse inputs that do not match the arguments of the network's ``forward``."""
     arguments, keywords = as_arguments(inputs)
     try:
         inspect.signature(module.forward).bind(*arguments, **keywords)
@@ -31,7 +31,7 @@ def check_inputs(module: nn.Module, inputs: Inputs) -> None:
 
 
 def logits_of(result: object) -> object:
-    """The logits of what a network returns: a tensor, a dict or an object that has them."""
+    """Return the logits in a network's output: a tensor, or a dict or object that has ``logits``."""
     if isinstance(result, Mapping):
         return result.get("logits")
     return result if isinstance(result, Tensor) else getattr(result, "logits", None)

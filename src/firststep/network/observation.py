@@ -1,4 +1,4 @@
-"""What one forward pass tells about a network: the order of its layers, and where it is random."""
+"""Observe one forward pass: the order of the layers, and the layer that is random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Named = Mapping[str, nn.Module]
 
 @contextmanager
 def recording_order(modules: Named) -> Iterator[list[str]]:
-    """The paths of modules as they are called inside."""
+    """Yield a list that collects the paths of modules as they are called inside the block."""
     order: list[str] = []
 
     def recorder(path: str) -> Callable[..., None]:
@@ -31,7 +31,7 @@ def recording_order(modules: Named) -> Iterator[list[str]]:
 
 
 def random_layer(modules: Named, run: Callable[[], object], device: torch.device) -> str:
-    """The first module in which ``run`` draws random numbers, as :func:`described`."""
+    """Return the first module in which ``run`` draws random numbers, as :func:`described`."""
     starts: dict[str, list[Tensor]] = {}
 
     def start(path: str) -> None:
@@ -44,7 +44,7 @@ def random_layer(modules: Named, run: Callable[[], object], device: torch.device
 
 
 def layer_with_operation(network: nn.Module, run: Callable[[], object], operation: str) -> str:
-    """The first module whose output an operation of autograd's graph computed, as :func:`described`."""
+    """Return the first module whose output uses an operation of autograd, as :func:`described`."""
     modules = dict(network.named_modules())
 
     def has_it(path: str, output: object) -> bool:
@@ -54,7 +54,7 @@ def layer_with_operation(network: nn.Module, run: Callable[[], object], operatio
 
 
 def described(modules: Named, path: str) -> str:
-    """A layer as an error names it: path and type, or the network's type alone."""
+    """Return a layer's name for an error: path and type, or only the type for the network itself."""
     kind = type(modules[path]).__name__
     return f"{path!r} ({kind})" if path else kind
 
@@ -65,9 +65,9 @@ def _first_layer(
     holds: Callable[[str, object], bool],
     start: Callable[[str], None] = lambda path: None,
 ) -> str:
-    """The first module to return for which something holds; the network itself, ``""``, if none does.
+    """Return the path of the first module to finish for which ``holds`` is true; ``""`` if none.
 
-    A module returns before the one that calls it: the first is the innermost.
+    A module finishes before its caller, so the first is the innermost.
     """
     found: list[str] = []
 
@@ -92,7 +92,7 @@ def _first_layer(
 
 
 def _nodes(output: object) -> Iterator[torch.autograd.graph.Node]:
-    """The operations behind the tensors of a module's output."""
+    """Yield the nodes of autograd's graph behind a module's output."""
     seen: set[torch.autograd.graph.Node] = set()
     stack = [part.grad_fn for part in _tensors(output)]
     while stack:

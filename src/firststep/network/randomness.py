@@ -1,7 +1,7 @@
-"""Random numbers in a forward pass: noticed, and the same in all evaluations of a task if that is asked for.
+"""Random numbers in a forward pass: detect them, or draw the same ones in all evaluations of a task.
 
-A step is computed more than once: again on the way back, and once more for the Gram matrix. If a layer drew
-other numbers each time, the meta-gradient would be that of no loss at all.
+A step is computed more than once: again in the backward pass, and once more for the Gram matrix. If a layer
+drew different numbers each time, the result would not be the gradient of any loss.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ def check_randomness(randomness: str) -> None:
 
 
 def task_seed() -> int | None:
-    """The seed of the task that is computed at the moment."""
+    """Return the seed of the current task."""
     return _task_seed.get()
 
 
 def draw_seed() -> int:
-    """From torch's default generator: tasks differ, and ``torch.manual_seed`` repeats them."""
+    """Draw a seed from torch's default generator; ``torch.manual_seed`` repeats it."""
     return int(torch.randint(2**63 - 1, ()))
 
 
 @contextmanager
 def with_task_seed(seed: int | None) -> Iterator[None]:
-    """Inside, networks with random numbers draw those of this seed in every evaluation."""
+    """Make every evaluation of a random network inside draw its numbers from this seed."""
     token = _task_seed.set(seed)
     try:
         yield
@@ -45,7 +45,7 @@ def with_task_seed(seed: int | None) -> Iterator[None]:
 
 @contextmanager
 def drawing_from(seed: int, device: torch.device) -> Iterator[None]:
-    """Torch's default generators start from a seed, and are as they were afterwards."""
+    """Seed torch's default generators inside the block, and restore them afterwards."""
     with preserved(device):
         torch.manual_seed(seed)
         yield
@@ -53,7 +53,7 @@ def drawing_from(seed: int, device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def preserved(device: torch.device) -> Iterator[None]:
-    """Torch's default generators are afterwards as they were."""
+    """Restore torch's default generators after the block."""
     if device.type == "cpu":
         with torch.random.fork_rng(devices=[]):
             yield
@@ -63,7 +63,7 @@ def preserved(device: torch.device) -> Iterator[None]:
 
 
 def generator_states(device: torch.device) -> list[Tensor]:
-    """Of the default generators that a network on this device draws from."""
+    """Return the states of the default generators that a network on this device uses."""
     states = [torch.get_rng_state()]
     if device.type != "cpu":
         states.append(torch.get_device_module(device).get_rng_state(device))

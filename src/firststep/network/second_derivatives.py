@@ -1,16 +1,17 @@
 """Second derivatives for operations that torch differentiates only once.
 
-The meta-gradient differentiates a gradient. The backward pass of a few of torch's kernels has no derivative:
+The meta-gradient differentiates a gradient. The backward pass of a few torch kernels has no derivative:
 attention, ``hardsigmoid``, ``embedding_bag``, and recurrent layers on cuDNN. Inside
-:func:`twice_differentiable` the same mathematics runs as operations that have all derivatives. For what is
-left, such as ``cdist``, there is an error that names the layer.
+:func:`twice_differentiable` these run as operations that have all derivatives. Others, such as ``cdist``,
+raise an error that names the layer.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -43,7 +44,7 @@ REPLACED: dict[Callable[..., Any], Callable[..., Any]] = {
 
 
 class _Replace(TorchFunctionMode):
-    """Calls what ``REPLACED`` has for a function, and notes that there was such a call."""
+    """Call the replacement of a function in ``REPLACED``, and record that one was used."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,35 +64,64 @@ class _Replace(TorchFunctionMode):
 
 @contextmanager
 def twice_differentiable(replace: bool = True) -> Iterator[Callable[[], bool]]:
-    """Forward passes inside can be differentiated twice; the value tells whether ``REPLACED`` was used.
+    """Make forward passes inside twice differentiable; yield a function: was ``REPLACED`` used?
 
     Args:
-        replace: whether the network has operations of ``REPLACED``; looking for them takes time at every
-            operation.
+        replace: whether the network uses operations of ``REPLACED``. Checking costs time at every operation.
     """
     mode = _Replace()
-    fast_path = mha.get_fastpath_enabled()
-    # In eval mode and without gradients torch.nn's own transformer layers would run a kernel of their own,
-    # and leave padded positions out: other numbers than with gradients.
-    mha.set_fastpath_enabled(False)
-    try:
-        with sdpa_kernel(SDPBackend.MATH):
-            if replace:
-                with mode:
-                    yield lambda: mode.used
-            else:
-                yield lambda: False
-    finally:
-        mha.set_fastpath_enabled(fast_path)
+    with _SWITCHES.twice_differentiable():
+        if replace:
+            with mode:
+                yield lambda: mode.used
+        else:
+            yield lambda: False
+
+
+class _Switches:
+    """Torch's choice of kernels, which holds for all threads of the process.
+
+    Tasks run in several threads. The first thread that needs the switches sets them and the last one restores
+    them. If each restored what it had found, they could stay set for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._restore = ExitStack()
+
+    @contextmanager
+    def twice_differentiable(self) -> Iterator[None]:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._set()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._restore.close()
+
+    def _set(self) -> None:
+        # In eval mode without gradients, torch's transformer layers use a fused kernel that skips padded
+        # positions, which gives different values than with gradients.
+        self._restore.callback(mha.set_fastpath_enabled, mha.get_fastpath_enabled())
+        mha.set_fastpath_enabled(False)
+        self._restore.enter_context(sdpa_kernel(SDPBackend.MATH))
+
+
+_SWITCHES = _Switches()
 
 
 def missing_derivative(error: BaseException) -> str | None:
-    """The operation that torch says it cannot differentiate, such as ``_cdist``; None for another error."""
+    """Return the operation that torch cannot differentiate, such as ``_cdist``; None for other errors."""
     found = re.search(r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not implemented", str(error))
     return found and found[1]
 
 
 def is_node_of(node: torch.autograd.graph.Node, operation: str) -> bool:
-    """Whether a node of autograd's graph, ``CdistBackward0``, is that of an operation, ``_cdist``."""
+    """Return whether a node of autograd, ``CdistBackward0``, belongs to an operation, ``_cdist``."""
     name = node.name().rstrip("0123456789").removesuffix("Backward")
     return name.lower() == operation.replace("_", "").lower()

@@ -18,7 +18,7 @@ class Layers(NamedTuple):
 
 
 def tied_names(module: nn.Module) -> dict[str, str]:
-    """The further names of parameters that have several, and the first one of each."""
+    """Return, for parameters with several names, a map from each further name to the first."""
     first = {value: name for name, value in module.named_parameters()}
     return {
         name: first[value]
@@ -30,28 +30,28 @@ def tied_names(module: nn.Module) -> dict[str, str]:
 def select(
     spec: str | Iterable[str], names: Sequence[str], layers: Layers, tied: Mapping[str, str], network: str
 ) -> tuple[str, ...]:
-    """The names of a subset, in the order of ``names``.
+    """Return the names of a subset, in the order of ``names``.
 
     Args:
-        spec: as :meth:`FunctionalModule.subset` takes it.
-        names: of all trainable parameters.
-        layers: of the network.
-        tied: other names of parameters that have several, and which of them is in ``names``.
-        network: what to call it in an error.
+        spec: as in :meth:`FunctionalModule.subset`.
+        names: names of all trainable parameters.
+        layers: paths of the network's layers.
+        tied: map from further names of a parameter to the one in ``names``.
+        network: the network's name for errors.
     """
-    wanted: set[str] = set()
+    chosen: set[str] = set()
     if isinstance(spec, str):
         for part in spec.split("+"):
-            wanted.update(_named(part.strip(), names, layers, tied, network))
+            chosen.update(_named(part.strip(), names, layers, tied, network))
     else:
         for pattern in spec:
             matches = [name for name in names if fnmatchcase(name, pattern)]
             if not matches:
                 raise ValueError(f"no parameter matches {pattern!r}; there are {', '.join(names)}")
-            wanted.update(matches)
-    if not wanted:
+            chosen.update(matches)
+    if not chosen:
         raise ValueError(f"the parameter subset {spec!r} is empty; there are {', '.join(names)}")
-    return tuple(name for name in names if name in wanted)
+    return tuple(name for name in names if name in chosen)
 
 
 def _named(
@@ -65,7 +65,7 @@ def _named(
     paths = {"cls": layers.classifier, "emb": layers.embedding, "ebn": layers.embedding_norm}
     if part not in paths:
         raise ValueError(
-            f"unknown parameter subset {part!r}: it is cls, emb, ebn, body, all, a union like cls+emb, "
+            f"unknown parameter subset {part!r}: use cls, emb, ebn, body, all, a union like cls+emb, "
             f"or a list of patterns for the names {', '.join(names)}"
         )
     path = paths[part]
@@ -76,7 +76,7 @@ def _named(
 
 
 def _inside(names: Sequence[str], path: str, tied: Mapping[str, str]) -> list[str]:
-    """Names of the parameters of the module at a path; the empty path is the whole network."""
+    """Return the names of the parameters inside the module at a path; the empty path is the network."""
     prefix = f"{path}." if path else ""
     shared = {name for other, name in tied.items() if other.startswith(prefix)}
     return [name for name in names if name.startswith(prefix) or name in shared]

@@ -1,8 +1,8 @@
-"""Whole tasks side by side on the cores of a CPU, instead of one task whose every operation shares them.
+"""Parallel tasks on a CPU: one task per group of threads, instead of all threads per operation.
 
-The operations of a small network take microseconds: to divide each of them between cores costs as much as it
-saves. Whole tasks divide without loss. Each is computed on threads of its own, and results come in the tasks'
-order, so that no number depends on which thread was the faster.
+Operations of a small network take microseconds, so splitting each one between cores costs as much as it
+saves. Whole tasks split without loss. Each task has its own threads, and results come in the order of the
+tasks, so no value depends on which thread is faster.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ Owner = TypeVar("Owner")
 
 
 class Sharing(NamedTuple):
-    """How tasks share this process's CPU threads."""
+    """The split of this process's CPU threads between tasks."""
 
     workers: int
-    """Tasks that are computed side by side."""
+    """Number of tasks that are computed at the same time."""
     threads: int
-    """That each of them computes with."""
+    """Number of threads per task."""
 
 
 def share_threads(task_bytes: int, budget: int) -> Sharing:
-    """As many tasks side by side as there are threads, while their memory stays within ``budget`` bytes.
+    """Return one worker per thread, as far as the tasks' memory stays within ``budget`` bytes.
 
-    It follows from the network, the shapes and the number of threads alone, not from the clock: so that a run
-    repeats bit for bit. Where there is one thread a task, the numbers are those of one thread in all.
+    The result depends only on the network, the shapes and the thread count, not on timing, so a run repeats
+    bit for bit. With one thread per task, results equal those of a single thread.
     """
     threads = torch.get_num_threads()
-    if not _threads_are_per_thread() or torch.is_autocast_enabled("cpu"):  # both would not reach the workers
+    if not _threads_are_per_thread() or torch.is_autocast_enabled("cpu"):  # workers would not inherit them
         return Sharing(1, threads)
     workers = max(1, min(threads, budget // max(1, task_bytes)))
     return Sharing(workers, threads // workers)
@@ -50,13 +50,13 @@ def share_threads(task_bytes: int, budget: int) -> Sharing:
 
 @cache
 def _threads_are_per_thread() -> bool:
-    """Whether the number of threads that operations use is a setting of the thread that calls them."""
+    """Return whether the thread count is a setting of the calling thread, not of the process."""
     return "parallel backend: OpenMP" in torch.__config__.parallel_info()
 
 
 @contextmanager
 def using_threads(number: int) -> Iterator[None]:
-    """Inside, the operations of this thread use so many."""
+    """Set the number of threads for operations that this thread calls inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -66,7 +66,7 @@ def using_threads(number: int) -> Iterator[None]:
 
 
 def in_order(compute: Callable[[Item], Result], items: Iterable[Item], sharing: Sharing) -> Iterator[Result]:
-    """``map(compute, items)`` on the workers; few items are taken ahead of their results."""
+    """Yield ``map(compute, items)`` computed by the workers; read only a few items ahead."""
     if sharing.workers == 1:
         yield from map(compute, items)
         return
@@ -80,7 +80,7 @@ def in_order(compute: Callable[[Item], Result], items: Iterable[Item], sharing: 
     pool = ThreadPoolExecutor(sharing.workers, initializer=_start, initargs=(sharing.threads,))
     waiting: deque[Future[Result]] = deque()
     try:
-        # Its settings are the whole process's: made once around all workers, none of them changes anything.
+        # These settings are global to the process, so make them once around all workers.
         with twice_differentiable(replace=False):
             try:
                 for item in items:
@@ -89,23 +89,23 @@ def in_order(compute: Callable[[Item], Result], items: Iterable[Item], sharing: 
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
-            finally:  # no worker outlives these settings
+            finally:  # no worker may outlive these settings
                 pool.shutdown(cancel_futures=True)
     finally:
-        torch.set_num_threads(threads)  # what threads that start later take
+        torch.set_num_threads(threads)  # the default for threads that start later
 
 
 def _start(threads: int) -> None:
-    """In a new worker. Torch gives a thread the process's number when it first computes: ask, then set."""
+    """Set the thread count of a new worker; read it first, because the first use resets it."""
     torch.get_num_threads()
     torch.set_num_threads(threads)
 
 
 class Replicas:
-    """Copies of something that calls a module, one for each worker.
+    """Copies of an object that calls a module, one per worker.
 
-    A functional call puts its parameters into the module while it runs, so that two threads cannot share one.
-    Copies share all tensors with the original, which is used by one worker alone or by none.
+    A functional call puts its parameters into the module while it runs, so two threads cannot share a module.
+    The copies share all tensors with the original. The original is used only if there is one worker.
     """
 
     def __init__(self, original: Owner, module: nn.Module, sharing: Sharing) -> None:
@@ -114,14 +114,14 @@ class Replicas:
         shared = [{id(tensor): tensor for tensor in tensors} for _ in range(number)]
         try:
             copies = [copy.deepcopy(original, memo) for memo in shared]
-        except Exception:  # a network may hold what cannot be copied
+        except Exception:  # a network may hold objects that cannot be copied
             copies, sharing = [], Sharing(1, torch.get_num_threads())
         self.sharing = sharing
-        """As was asked for, or one worker where there can be no copies."""
+        """The given sharing, or one worker if the object cannot be copied."""
         self._free = deque(copies or [original])
 
     def use(self, compute: Callable[..., Result], *arguments: object) -> Result:
-        """``compute(a copy that no other thread uses, *arguments)``; called by one worker each."""
+        """Return ``compute(copy, *arguments)`` with a copy that no other worker uses meanwhile."""
         mine = self._free.pop()
         try:
             return compute(mine, *arguments)

@@ -23,20 +23,13 @@ from firststep.backbones import body_features
 from firststep.conditioning import eigenvalues
 from firststep.data import Preprocessing
 from firststep.errors import FirststepError
-from firststep.evaluation import (
-    METRICS,
-    STEPS,
-    AdaptationState,
-    AdaptedModel,
-    ImageSupport,
-    check_independent,
-    cross_validate,
-    frozen_network,
-)
+from firststep.evaluation import METRICS, AdaptationState, AdaptedModel, ImageSupport, cross_validate
+from firststep.evaluation._internal import STEPS, check_independent, frozen_network
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params
 from firststep.page.turns import check
 from firststep.task import Task
+from firststep.utils import counted
 
 
 @dataclass(frozen=True)
@@ -129,7 +122,8 @@ def _answers(
 ) -> dict[str, Any]:
     if not all(bool(value.isfinite().all()) for value in params.values()):
         raise FirststepError(
-            f"after {taken} steps the weights are not finite: the steps are too long for these examples"
+            f"after {counted(taken, 'step')} the weights are not finite: the steps are too long for these "
+            "examples"
         )
     network = frozen_network(learner, params, support.images)
     if taken == 0:

@@ -22,6 +22,9 @@ from firststep.page.messages import one_line
 from firststep.page.pictures import distinct, sees
 from firststep.training import BUILTIN, TrainConfig, TrainedModel, load_trained
 
+LABELS = {f"{BUILTIN}photos": "Photo classifier"}
+"""Names for models that are used and not compared; other models are called by their method."""
+
 
 @dataclass
 class PageModel:
@@ -70,7 +73,7 @@ class PageModel:
         config, preprocessing = self.config, self.preprocessing
         return {
             "name": self.name,
-            "label": config.describe(),
+            "label": LABELS.get(self.name, config.describe()),
             "sees": sees(preprocessing),
             "image_size": preprocessing.image_size,
             "channels": preprocessing.channels,
@@ -81,7 +84,7 @@ class PageModel:
             "trained": {
                 "method": config.method,
                 "head": config.head,
-                "conditioning": config.conditioning if config.term is not None else "none",
+                "conditioning": config.conditioning if config.conditioning_loss is not None else "none",
                 "steps": config.steps,
                 "rate": self.rate,
                 "ways": config.ways,

@@ -96,7 +96,7 @@ def _summary(run: Run) -> dict[str, Any]:
             "label": config.describe(),
             "method": config.method,
             "head": config.head,
-            "conditioning": config.conditioning if config.term is not None else "none",
+            "conditioning": config.conditioning if config.conditioning_loss is not None else "none",
             "data": config.data,
             "backbone": config.architecture,
             "ways": config.ways,

@@ -1,4 +1,4 @@
-"""Who may ask: this page in a browser on this machine, or whoever has the token.
+"""Who may ask: this page in a browser on this machine, or a client with the token.
 
 A page of another site can make a browser send requests to an address of this machine, under that address or
 under a name of its own that it points there (DNS rebinding). The first carry an ``Origin`` or

@@ -1,73 +1,77 @@
-"""What a stored result was made with, read from the words in which it says how it was made."""
+"""What a result took: data, network, training, test and time, in a few words each."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import pandas as pd
+
 from firststep.backbones import BACKBONES
+from firststep.paper.record import Provenance, ResultRecord, Setting
 
 UNITS = (("days", 86_400), ("h", 3_600), ("min", 60))
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Each in a few words; empty where the result does not say it."""
+    """A few words for each part; empty where it is unknown."""
 
-    data: str
-    networks: str
-    images: str
-    training: str
-    """Meta-updates x tasks."""
-    rate: str
+    data: str = ""
+    networks: str = ""
+    images: str = ""
+    training: str = ""
+    """Meta-updates × tasks."""
+    rate: str = ""
     """Inner rate α."""
-    test: str
-    time: str
+    test: str = ""
+    time: str = ""
 
     def __str__(self) -> str:
         parts = (self.data, self.networks, self.images, self.training, self.rate, self.test, self.time)
         return "; ".join(part for part in parts if part)
 
 
-def read_budget(facts: dict[str, str]) -> Budget:
-    """From the facts of a result, of this version or of an earlier one."""
-    data = [part.split()[0] for part in facts.get("data fingerprint", "").split("; ") if part.split()]
-    # Names of runs have the network in them.
-    networks = [b for name, b in BACKBONES.items() if f"-{name}-" in facts.get("training time", "")]
-    filters = _setting(facts, "filters") if any(network.has_filters for network in networks) else ""
-    size = _setting(facts, "image_size")
-    updates, tasks = _setting(facts, "updates"), _setting(facts, "meta_batch")
-    rates = r"\brate(?: by the number of features: |=)([\d.e-]+(?:, [\d.e-]+)*)"
-    rate = re.search(rates, facts.get("settings", ""))
-    time = re.match(r"(\d+) s in all for (\d+) of \d+ runs", facts.get("training time", ""))
-    tested = re.match(r"\d+ \w+ episodes", facts.get("test", ""))
+def budget_of(record: ResultRecord, cells: pd.DataFrame) -> Budget:
+    """Return the budget of a result with these numbers; an empty one if nothing was run here."""
+    made = record.provenance
+    if made is None:
+        return Budget()
+    size, updates, tasks = (_count(record, made, name) for name in ("image_size", "updates", "meta_batch"))
+    rates = [made.config["rate"]] if "rate" in made.config else made.varying.get("rate", [])
+    known = [run for run in made.runs if run.seconds is not None]
     return Budget(
-        data=", ".join(dict.fromkeys(data)),
-        networks=", ".join(
-            [*(network.title for network in networks), *([f"{filters} filters"] if filters else [])]
-        ),
+        data=", ".join(dict.fromkeys(data.name for data in made.data)),
+        networks=_networks(record, made, cells),
         images=f"{size} px" if size else "",
-        training=f"{_count(updates)} updates × {tasks or '4'} tasks" if updates else "",
-        rate=f"α {rate[1]}" if rate else "",
-        test=tested[0] if tested else "",
-        time=f"{_duration(int(time[1]))} for {time[2]} runs" if time else "",
+        training=f"{updates:,} updates × {tasks or 4} tasks" if updates else "",
+        rate=_rates(rates),
+        test=f"{made.tests[0].episodes} {made.tests[0].split} episodes" if made.tests else "",
+        time=f"{duration(made.training_seconds)} for {len(known)} runs" if known else "",
     )
 
 
-def _setting(facts: dict[str, str], name: str) -> str:
-    """What all runs have in common, or else what the scale says."""
-    found = re.search(rf"\b{name}=(\d+)", facts.get("settings", ""))
-    words = name.replace("_", " ")
-    found = found or re.search(rf"[:,] {words} (\d+)", facts.get("scale", ""))
-    return found[1] if found else ""
+def _rates(rates: Iterable[Setting]) -> str:
+    listed = ", ".join(map(str, sorted(rate for rate in rates if isinstance(rate, float))))
+    return f"α {listed}" if listed else ""
 
 
-def _count(number: str) -> str:
-    return f"{int(number):,}"
+def _networks(record: ResultRecord, made: Provenance, cells: pd.DataFrame) -> str:
+    used = set(cells.loc[cells["accuracy"].notna(), "backbone"])
+    networks = [backbone for name, backbone in BACKBONES.items() if name in used]
+    filters = _count(record, made, "filters") if any(each.has_filters for each in networks) else None
+    return ", ".join([*(each.title for each in networks), *([f"{filters} filters"] if filters else [])])
 
 
-def _duration(seconds: int) -> str:
+def _count(record: ResultRecord, made: Provenance, name: str) -> int | None:
+    """Return the value that all runs share, or else that of the scale."""
+    values = (made.config.get(name), record.scale.changes.get(name))
+    return next((value for value in values if isinstance(value, int)), None)
+
+
+def duration(seconds: float) -> str:
+    """Format a duration in the largest unit of which it has two."""
     for unit, size in UNITS:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
-    return f"{seconds} s"
+    return f"{seconds:.0f} s"

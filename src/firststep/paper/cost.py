@@ -1,7 +1,7 @@
-"""What a run takes, measured on this machine: one real task of its kind, in a process of its own.
+"""Estimate time and memory of runs: measure one task of each kind in a process of its own.
 
-Time is that of one task's meta-gradient and of one inner step as tests take it; memory is the process's peak.
-Runs that are compiled are measured without: compiling takes a minute or more and makes the rest faster.
+Time is that of one task's meta-gradient and of one tested inner step; memory is the peak of the process.
+Nothing is compiled: compiling takes a minute or more and would make the rest faster.
 """
 
 from __future__ import annotations
@@ -23,24 +23,26 @@ from firststep.training import TrainConfig, build_meta_learner, method_of, saved
 from firststep.utils import Send, WorkerProcess
 
 LIMIT = 90.0
-"""Seconds after which a measurement is given up."""
+"""Time limit of a measurement in seconds."""
 WARM_UP_UNDER = 2.0
-"""Seconds: a first task that is quicker is mostly preparation, so a second one is timed."""
+"""If the first task takes fewer seconds than this, preparation dominates, and a second one is timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
+    """Measured time and memory of one kind of run."""
+
     task: float
     """Seconds of one task's meta-gradient."""
     step: float
     """Seconds of one inner step with its test."""
     all_step: float
-    """Seconds of one condition number of all parameters; 0 where it is not measured."""
+    """Seconds of one condition number of all parameters; 0 if runs do not measure it."""
     memory: int
-    """Bytes: the peak of the process, or of the GPU's memory."""
+    """Peak memory of the process, or of the GPU, in bytes."""
 
     def seconds(self, job: Job) -> float:
-        """What is left of a job, validations and tests included."""
+        """Return the estimated seconds for the rest of a job, with validations and tests."""
         c = job.config
         left = c.total_updates - saved_update(job.run.checkpoint_path("last"))
         validations = left / c.validate_every
@@ -51,7 +53,7 @@ class Cost:
 
 
 def shape(config: TrainConfig) -> TrainConfig:
-    """Equal for configurations that cost the same: all else is set to one value."""
+    """Return a configuration with only the settings that decide the cost; the others have one value."""
     same = TrainConfig(data="glyphs" if get_dataset_info(config.data).channels == 1 else "mini-imagenet")
     return replace(
         same,
@@ -65,7 +67,7 @@ def shape(config: TrainConfig) -> TrainConfig:
 
 
 def measure(config: TrainConfig) -> Cost:
-    """In this process, whose peak memory then counts."""
+    """Measure in this process, including its peak memory."""
     info = get_dataset_info(config.data)
     size = config.image_size or info.image_size
     meta = build_meta_learner(
@@ -112,14 +114,14 @@ def _peak(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.max_memory_reserved(device)
     status = Path("/proc/self/status")
-    if status.is_file():  # getrusage's peak may be that of the process before its exec
+    if status.is_file():  # getrusage may report the peak of the parent before exec
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def measure_in_process(config: TrainConfig) -> Cost | str:
-    """:func:`measure` in a fresh process; in words why not, where it failed or took too long."""
+    """Call :func:`measure` in a fresh process; return the reason if it fails or takes too long."""
     worker = WorkerProcess(_send, config)
     try:
         if not worker.messages.poll(LIMIT):
@@ -138,7 +140,7 @@ def _send(send: Send, config: TrainConfig) -> None:
 
 
 def measure_jobs(jobs: list[Job], watch: Callable[[str, int, int], None]) -> dict[str, Cost | str]:
-    """Job's name → its cost; every distinct kind of run is measured once."""
+    """Return job's name → cost, or the reason why not; each distinct kind of run is measured once."""
     kinds = {job.name: shape(job.config) for job in jobs}
     distinct = list(dict.fromkeys(kinds.values()))
     costs: dict[TrainConfig, Cost | str] = {}

@@ -1,122 +1,80 @@
-"""What of a stored table was run here: its rows apart, its cells counted, what is missing named."""
+"""How much of an experiment's table was run here: rows and cells counted, and what is missing by name."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from firststep.utils.table import MISSING, Cell, Table
+import pandas as pd
 
-OURS, PAPER, GAIN = "ours", "paper", "gain, ours"
-PRINTED = (PAPER, "gain, paper")
-STEP = "step "
-"""What the heading of a column of accuracies begins with."""
-
-
-@dataclass
-class StoredRow:
-    """The lines of one row of a table."""
-
-    label: str
-    lines: list[list[str]] = field(default_factory=list)
-
-    def cells(self, what: str, places: Sequence[int]) -> dict[int, str]:
-        """Column → text, of those cells of a line that hold a number."""
-        found = next((line for line in self.lines if line[1] == what), [])
-        return {place: found[place] for place in places if found and found[place] not in ("", MISSING)}
-
-    def without_ours(self) -> StoredRow:
-        """The paper's lines alone."""
-        lines = [line for line in self.lines if line[1] in PRINTED]
-        if lines and lines[0][0] != self.label:
-            lines[0] = [self.label, *lines[0][1:]]
-        return StoredRow(self.label, lines)
+from firststep.paper.comparison_table import heading
+from firststep.paper.measurements import CELL
+from firststep.paper.record import Column, Layout
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """A table by its rows, and how much of it there is."""
+    """The numbers of a table that exist, ours and the paper's."""
 
-    columns: list[str]
-    rows: list[StoredRow]
-
-    @property
-    def places(self) -> list[int]:
-        """The columns of accuracies."""
-        return [place for place, name in enumerate(self.columns) if name.startswith(STEP)]
-
-    @property
-    def run(self) -> list[StoredRow]:
-        """Rows with a number of ours."""
-        return [row for row in self.rows if row.cells(OURS, self.places)]
+    labels: list[str]
+    """Every row of the table."""
+    ours: dict[str, dict[Column, int]]
+    """Row → columns with an accuracy of ours → number of trainings behind it."""
+    printed: dict[str, set[Column]]
+    """Row → columns for which the paper prints an accuracy."""
+    seeds: int
+    """Number of trainings per row that were asked for."""
 
     @property
-    def not_run(self) -> list[StoredRow]:
-        return [row for row in self.rows if not row.cells(OURS, self.places)]
+    def run(self) -> list[str]:
+        """Rows with an accuracy of ours."""
+        return [label for label in self.labels if label in self.ours]
 
     @property
-    def ours(self) -> int:
-        """Cells with an accuracy of ours."""
-        return sum(len(row.cells(OURS, self.places)) for row in self.rows)
+    def cells(self) -> int:
+        """Number of cells with an accuracy of ours."""
+        return sum(map(len, self.ours.values()))
 
     @property
     def incomplete(self) -> int:
-        """Those of ours that are from some of the seeds only."""
-        texts = [text for row in self.rows for text in row.cells(OURS, self.places).values()]
-        return sum(re.search(r"\(\d+ of \d+\)$", text) is not None for text in texts)
+        """Number of our cells for which some seeds are missing."""
+        return sum(done < self.seeds for columns in self.ours.values() for done in columns.values())
 
     @property
-    def printed(self) -> int:
-        """Cells that the paper prints."""
-        return sum(len(row.cells(PAPER, self.places)) for row in self.rows)
+    def printed_cells(self) -> int:
+        """Number of cells that the paper prints."""
+        return sum(map(len, self.printed.values()))
 
     @property
     def beside(self) -> int:
-        """Cells that the paper prints and that have one of ours beside them."""
-        return sum(
-            len(row.cells(PAPER, self.places).keys() & row.cells(OURS, self.places)) for row in self.rows
-        )
+        """Number of cells that the paper prints and that have one of ours beside them."""
+        return sum(len(columns & self.ours.get(label, {}).keys()) for label, columns in self.printed.items())
 
     def missing(self) -> list[str]:
-        """What a reader would look for and not find: rows, and steps of the rows that there are."""
-        gaps = [row.label for row in self.not_run]
-        for row in self.run:
-            absent = row.cells(PAPER, self.places).keys() - row.cells(OURS, self.places)
-            if absent:
-                gaps.append(f"{row.label} ({', '.join(self.columns[place] for place in sorted(absent))})")
+        """Return the rows that were not run, and the printed steps that rows lack."""
+        gaps = [label for label in self.labels if label not in self.ours]
+        for label in self.run:
+            if absent := self.printed.get(label, set()) - self.ours[label].keys():
+                gaps.append(f"{label} ({', '.join(map(heading, sorted(absent)))})")
         return gaps
 
-    def table(self, rows: Sequence[StoredRow]) -> Table:
-        """Some of its rows as a table, without columns that are empty for them.
 
-        Gains whose interval leaves out zero are bold.
-        """
-        lines = [line for row in rows for line in row.lines]
-        filled = [
-            place
-            for place in range(len(self.columns))
-            if place < 2 or any(line[place] not in ("", MISSING) for line in lines)
-        ]
-        table = Table([self.columns[place] for place in filled], left_aligned=2)
-        for line in lines:
-            is_gain = line[1] == GAIN
-            table.add_row(*(Cell(line[p], bold=is_gain and _is_clear(line[p])) for p in filled))
-        return table
+def coverage_of(layout: Layout, cells: pd.DataFrame, seeds: int) -> Coverage:
+    """Count what exists of a table.
 
-
-def read_coverage(table: Table) -> Coverage:
-    """Of a table as :func:`firststep.paper.comparison_table.build_table` makes them."""
-    rows: list[StoredRow] = []
-    for cells in table.rows:
-        line = [cell.text for cell in cells]
-        # The first line of a row carries its label; that of its gains says over which row they are.
-        if not rows or (line[0] and not line[0].startswith(" ")):
-            rows.append(StoredRow(line[0]))
-        rows[-1].lines.append(line)
-    return Coverage(list(table.columns), rows)
-
-
-def _is_clear(text: str) -> bool:
-    found = re.match(r"([+-][\d.]+) ± ([\d.]+)", text)
-    return found is not None and abs(float(found[1])) > float(found[2])
+    Args:
+        layout: rows and columns of the table.
+        cells: its numbers (:func:`firststep.paper.comparison_table.beside_paper`).
+        seeds: number of trainings per row that were asked for.
+    """
+    ours: dict[str, dict[Column, int]] = {}
+    printed: dict[str, set[Column]] = {}
+    for cell in cells[[*CELL, "accuracy", "paper_accuracy", "seeds"]].to_dict("records"):
+        column = Column(int(cell["step"]), float(cell["rate_multiplier"]))
+        if column not in layout.columns:
+            continue
+        if pd.notna(cell["accuracy"]):
+            ours.setdefault(cell["row"], {})[column] = int(cell["seeds"])
+        if pd.notna(cell["paper_accuracy"]):
+            printed.setdefault(cell["row"], set()).add(column)
+    labels = list(dict.fromkeys([*(row.label for row in layout.rows), *cells["row"]]))
+    return Coverage(labels, ours, printed, seeds)

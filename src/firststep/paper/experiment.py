@@ -1,7 +1,7 @@
-"""What an experiment is: rows that are trained and tested by the paper's protocol, beside its numbers.
+"""Experiments: rows that are trained and tested by the paper's protocol, with the paper's numbers.
 
-An experiment is written at the paper's scale and on the paper's data. :mod:`firststep.paper.scale` and
-:mod:`firststep.paper.settings` turn it into what is run here.
+An experiment is defined at the paper's scale and on the paper's data. :mod:`firststep.paper.scale` and
+:mod:`firststep.paper.settings` adapt it to what is run here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from firststep.jobs import EvaluationSpec
 from firststep.training import VALIDATION_SEED, TrainConfig
 
 PAPER_FILTERS = 64
-"""Of the Conv networks, where the paper does not say otherwise."""
+"""Filters of the Conv networks, unless the paper says otherwise."""
 WITHIN = tuple(range(6))
 BEYOND = (10, 25, 50, 100)
 
@@ -56,24 +56,24 @@ class Experiment:
     title: str
     rows: tuple[Row, ...]
     paper: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """What the paper prints for these rows, in the form of :func:`published_cells`; empty where nothing."""
+    """The paper's numbers for these rows, as :func:`published_cells` returns them; may be empty."""
     note: str = ""
-    """What a reader must know about it."""
+    """What a reader must know, for the page."""
     columns: tuple[tuple[int, float], ...] | None = None
-    """(steps, rate multiplier) of the table's columns; None for all that there are."""
+    """(step, rate multiplier) of the table's columns; None for all that were tested."""
     shows: tuple[str, ...] = ()
-    """Beside accuracies, condition number and rank: ``parameters``; and before the first step
-    ``class_offset``, ``largest_share``, ``support_loss``."""
+    """Further columns: ``parameters``, or ``class_offset``, ``largest_share`` and ``support_loss`` before the
+    first step. The other metrics are always shown."""
     figure: str | None = None
-    """The entry of ``firststep.paper.FIGURES`` that shows it; None for a table alone."""
+    """Name of its figure in ``firststep.paper.FIGURES``; None if it has a table only."""
     is_of_paper: bool = False
     """Whether it is a table or figure of the paper."""
     compares_datasets: bool = False
-    """Whether rows are about datasets, so that one dataset must not stand in for another."""
+    """Whether rows compare datasets, so that no dataset may replace another."""
 
     @property
     def datasets(self) -> list[str]:
-        """The paper's, in its order."""
+        """The paper's datasets, in its order."""
         return list(dict.fromkeys(row.config.data for row in self.rows))
 
 
@@ -90,7 +90,7 @@ def protocol(
     subset: str = "cls",
     loss: str = "variance",
 ) -> TrainConfig:
-    """The paper's protocol for one model; all else is the default of :class:`TrainConfig`.
+    """Return the paper's protocol for one model, with the other defaults of :class:`TrainConfig`.
 
     Examples:
         >>> from firststep.paper import protocol
@@ -109,8 +109,8 @@ def protocol(
         head=head,
         conditioning=loss if conditioned else "none",
         subset=subset,
-        # Figure 3 needs the condition number of all parameters. It is costly and it changes no result, so
-        # it is measured now and then, and for the networks of that figure alone.
+        # Figure 3 needs the condition number of all parameters. It is costly and changes no result, so it is
+        # measured at every tenth validation, and only for the networks of that figure.
         all_every=10 if (backbone, method, head) == ("conv4", "maml", "per-class") else 0,
     )
 
@@ -118,7 +118,7 @@ def protocol(
 def named_test(
     *, steps: tuple[int, ...], episodes: int = 600, rate_multiplier: float = 1.0, split: str = "test"
 ) -> EvaluationSpec:
-    """A test, named by what it tests, so that experiments which need the same one share its result.
+    """Return a test, named by what it tests, so that experiments share the results of equal tests.
 
     Examples:
         >>> from firststep.paper import named_test
@@ -130,13 +130,13 @@ def named_test(
     longer = f"-x{rate_multiplier:g}" if rate_multiplier != 1 else ""
     options: dict[str, Any] = {"steps": steps, "episodes": episodes, "rate_multiplier": rate_multiplier}
     if split == "val":
-        # The episodes that also chose the best model, as the paper's half-widths on this split suggest.
+        # The paper's half-widths on this split suggest the episodes that also chose the best model.
         options |= {"split": split, "seed": VALIDATION_SEED}
     return EvaluationSpec(name=f"{split}-{episodes}episodes-steps{which}{longer}", options=options)
 
 
 def within() -> EvaluationSpec:
-    """After every step up to the trained number.
+    """Return the test after every step up to the trained number.
 
     Examples:
         >>> from firststep.paper import within
@@ -147,7 +147,7 @@ def within() -> EvaluationSpec:
 
 
 def beyond() -> EvaluationSpec:
-    """After more steps than were trained.
+    """Return the test after more steps than were trained.
 
     Examples:
         >>> from firststep.paper import beyond
@@ -157,14 +157,14 @@ def beyond() -> EvaluationSpec:
     return named_test(steps=BEYOND)
 
 
-def twins(
+def pair(
     label: str, tests: tuple[EvaluationSpec, ...], data: str, backbone: str, **options: Any
 ) -> list[Row]:
-    """The same model without and with the loss, the second compared with the first.
+    """Return two rows, the same model without and with the loss; the second is compared with the first.
 
     Examples:
-        >>> from firststep.paper import twins, within
-        >>> [row.label for row in twins("conv4", (within(),), "glyphs", "conv4")]
+        >>> from firststep.paper import pair, within
+        >>> [row.label for row in pair("conv4", (within(),), "glyphs", "conv4")]
         ['conv4 maml', 'conv4 conditioned']
     """
     plain = f"{label} maml".strip()
@@ -180,16 +180,16 @@ def twins(
 
 
 def published_cells(
-    frame: pd.DataFrame, label: Callable[[dict[str, Any]], str], **facts: Any
+    frame: pd.DataFrame, label: Callable[[dict[str, Any]], str], **columns: Any
 ) -> pd.DataFrame:
-    """The paper's numbers in the form of our own (:mod:`firststep.paper.measurements`).
+    """Return the paper's numbers in the form of our own (:mod:`firststep.paper.measurements`).
 
     Args:
         frame: with at least step, accuracy and ci95.
-        label: function of a line of it to the label of the experiment's row.
-        facts: columns that ``frame`` lacks, with the value that they have throughout.
+        label: returns the label of the experiment's row for a line of ``frame``.
+        columns: columns that ``frame`` lacks, each with one value for all lines.
     """
-    cells = frame.assign(**facts)
+    cells = frame.assign(**columns)
     cells["row"] = [label(record) for record in cells.to_dict("records")]
     for column, default in {"rate_multiplier": 1.0, "ways": 5, "shots": 5, "filters": PAPER_FILTERS}.items():
         if column not in cells:

@@ -1,6 +1,6 @@
-"""What was measured here, and what the paper prints, in two tidy frames: what tables and figures take.
+"""Measured numbers and the paper's, as two tidy frames from which tables and figures are made.
 
-All that is read from runs and evaluations is read here, once.
+This is the only module that reads runs and evaluations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from firststep.evaluation import Evaluation, load_evaluation, paired_differences
+from firststep.evaluation import METRICS, Evaluation, load_evaluation, paired_differences
 from firststep.paper.experiment import Row
 from firststep.paper.over_seeds import logs_over_seeds, mean_over_seeds
 from firststep.paper.parameter_count import parameter_count
@@ -21,47 +21,76 @@ from firststep.paper.plan import run_name
 from firststep.training import Run, TrainConfig
 
 CELL = ["row", "step", "rate_multiplier"]
-"""What a number is about: a row of the table, the inner steps taken, and how many times the trained rate."""
-WORDS = ("source", "row", "dataset", "backbone", "method", "subset", "loss", "over", "split", "quantity")
+"""What identifies a number: row of the table, number of inner steps, and multiple of the trained rate."""
+WORDS = (
+    *("source", "row", "dataset", "backbone", "method", "subset", "loss", "over", "split", "quantity"),
+    *("gain_over", "paper_dataset"),
+)
 WHOLE = ("filters", "ways", "shots", "step", "update", "index", "seed", "seeds", "gain_seeds")
 MODEL = ["row", "dataset", "backbone", "filters", "method", "subset", "loss", "ways", "shots"]
-_MEASURED = [
-    *(*MODEL, "step", "rate_multiplier", "accuracy", "ci95"),
-    *("condition_number", "rank", "support_loss", "largest_share", "class_offset"),
-    *("parameters", "over", "gain", "gain_ci95"),
-]
-BY_SEED = ["seed", *_MEASURED]
-ACCURACIES = ["source", *_MEASURED, "seeds", "gain_seeds"]
 HISTORIES = [*MODEL, "update", "split", "quantity", "index", "value", "low", "high"]
-LOGGED = {"accuracy": 100.0, "condition_number": 1.0, "condition_number_all": 1.0}
-"""Quantities of the training log, and the factor to the units of the frame."""
+
+
+def metric_columns() -> list[str]:
+    """Return the columns of the registered metrics beside accuracy, with half-widths where they have some."""
+    return [
+        column
+        for name, metric in METRICS.items()
+        if name != "accuracy"
+        for column in ([name, f"{name}_ci95"] if metric.interval and not metric.log10 else [name])
+    ]
+
+
+def _measured() -> list[str]:
+    return [
+        *(*MODEL, "step", "rate_multiplier", "accuracy", "ci95"),
+        *metric_columns(),
+        *("parameters", "over", "gain", "gain_ci95"),
+    ]
+
+
+def seed_columns() -> list[str]:
+    """Return the columns of :func:`seed_frame`."""
+    return ["seed", *_measured()]
+
+
+def accuracy_columns() -> list[str]:
+    """Return the columns of :func:`accuracy_frame`."""
+    return ["source", *_measured(), "seeds", "gain_seeds"]
+
+
+def _logged() -> dict[str, float]:
+    """Return the quantities of the training log → the factor to the units of the frame."""
+    factors = {name: 100.0 if metric.percent else 1.0 for name, metric in METRICS.items()}
+    return factors | {"condition_number_all": 1.0}
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training of a row, and what exists of it."""
+    """A training of a row, and its results so far."""
 
     seed: int
     run: Run | None
-    """None where the training has not begun."""
+    """None if the training has not begun."""
     evaluations: tuple[Evaluation, ...]
-    """The results that exist of the row's tests."""
+    """Finished tests of the row."""
 
 
 @dataclass(frozen=True)
 class MeasuredRow:
-    """A row of an experiment with what exists of it."""
+    """A row of an experiment with its trainings."""
 
     row: Row
     trainings: tuple[Training, ...]
-    """One for each seed."""
+    """One per seed."""
 
     def with_seed(self, seed: int) -> Training | None:
+        """Return the training of this seed, if the row has it."""
         return next((training for training in self.trainings if training.seed == seed), None)
 
 
 def read_row(row: Row, configs: Sequence[TrainConfig], runs: Path) -> MeasuredRow:
-    """What exists of a row's trainings, whose configurations differ in the seed."""
+    """Read the trainings of a row, whose configurations differ in the seed."""
     return MeasuredRow(row, tuple(_read_training(row, config, runs) for config in configs))
 
 
@@ -76,7 +105,7 @@ def _read_training(row: Row, config: TrainConfig, runs: Path) -> Training:
 
 
 def seed_frame(measured: Sequence[MeasuredRow], over: dict[str, str]) -> pd.DataFrame:
-    """Ours: a line for each row, seed, step and rate; intervals over the test episodes.
+    """Return our numbers: a line per row, seed, step and rate, with intervals over the test episodes.
 
     Args:
         measured: the rows as they were run here.
@@ -101,27 +130,27 @@ def seed_frame(measured: Sequence[MeasuredRow], over: dict[str, str]) -> pd.Data
                     }
                     for line in evaluation.rows()
                 ]
-    return tidy(lines, BY_SEED)
+    return tidy(lines, seed_columns())
 
 
 def accuracy_frame(
     by_seed: pd.DataFrame, paper: pd.DataFrame, over: dict[str, str], seeds: int
 ) -> pd.DataFrame:
-    """A line for each source (ours, paper), row, step and rate.
+    """Return a line per source (ours, paper), row, step and rate.
 
     Args:
-        by_seed: ours (:func:`seed_frame`).
-        paper: what the paper prints (:func:`firststep.paper.experiment.published_cells`).
+        by_seed: our numbers (:func:`seed_frame`).
+        paper: the paper's numbers (:func:`firststep.paper.experiment.published_cells`).
         over: label of a row → label of the row that its gain is taken over.
-        seeds: how many trainings of each row were asked for.
+        seeds: number of trainings per row that were asked for.
     """
     ours = mean_over_seeds(by_seed, CELL, seeds).assign(source="ours")
     printed = _with_gains(paper.to_dict("records"), over)
-    return tidy([*ours.to_dict("records"), *printed], ACCURACIES)
+    return tidy([*ours.to_dict("records"), *printed], accuracy_columns())
 
 
 def _paired(base: Training, evaluation: Evaluation) -> dict[int, dict[str, Any]]:
-    """Step → gain over the base's evaluation of the same test, episode by episode, in per cent points."""
+    """Return step → gain over the base's evaluation of the same test, paired by episode, in points."""
     same = ("split", "rate_multiplier", "episodes")
     for first in base.evaluations:
         if all(first.settings[key] == evaluation.settings[key] for key in same) and (
@@ -135,7 +164,7 @@ def _paired(base: Training, evaluation: Evaluation) -> dict[int, dict[str, Any]]
 
 
 def _with_gains(printed: list[dict[str, Any]], over: dict[str, str]) -> list[dict[str, Any]]:
-    """The paper's numbers with differences of its means; half-widths of independent means add as squares."""
+    """Add the gains: differences of printed means, whose half-widths add as squares."""
     cells = {tuple(cell[key] for key in CELL): cell for cell in printed}
     lines = []
     for cell in printed:
@@ -153,7 +182,7 @@ def _with_gains(printed: list[dict[str, Any]], over: dict[str, str]) -> list[dic
 
 
 def history_frame(measured: Sequence[MeasuredRow]) -> pd.DataFrame:
-    """What the runs logged at each validation, in long form; accuracies in per cent, means over seeds."""
+    """Return what the runs logged at each validation: long form, per cent, means over seeds."""
     lines = [
         {
             **_model(each.row),
@@ -168,7 +197,7 @@ def history_frame(measured: Sequence[MeasuredRow]) -> pd.DataFrame:
         if training.run is not None
         for logged in training.run.metrics()
         for split in ("train", "validation")
-        for quantity, factor in LOGGED.items()
+        for quantity, factor in _logged().items()
         for index, value in enumerate(logged.get(f"{split}_{quantity}", []))
     ]
     frame = tidy(lines, HISTORIES)
@@ -177,7 +206,7 @@ def history_frame(measured: Sequence[MeasuredRow]) -> pd.DataFrame:
 
 
 def tidy(lines: Iterable[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Words are text, empty where there is none; numbers are numbers, missing where there is none."""
+    """Return a frame with these columns: text is empty and numbers are missing where a line has none."""
     frame = pd.DataFrame(list(lines)).reindex(columns=list(columns))
     for column in columns:
         if column in WORDS:
@@ -189,9 +218,8 @@ def tidy(lines: Iterable[dict[str, Any]], columns: Sequence[str]) -> pd.DataFram
 
 def _model(row: Row) -> dict[str, Any]:
     config = row.config
-    term = config.term
-    method = config.method if config.head == "per-class" else f"{config.method}, {config.head} head"
-    method = method if term is None else f"{method} + conditioning"
+    term = config.conditioning_loss
+    method = config.method_label if term is None else f"{config.method_label} + conditioning"
     return {
         "row": row.label,
         "dataset": config.data,

@@ -1,4 +1,4 @@
-"""Several trainings of the same row, told apart by their seeds, as one number with its interval."""
+"""Means and intervals over the trainings of a row, one per seed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from firststep.evaluation import METRICS
+
 LEVEL = 0.95
-GEOMETRIC = ("condition_number", "condition_number_all")
-"""Quantities that spread over orders of magnitude: their logarithms are averaged."""
+
+
+def is_geometric(quantity: str) -> bool:
+    """Return whether the geometric mean is taken: the quantity spreads over orders of magnitude."""
+    name = quantity.removesuffix("_all")
+    return name in METRICS and METRICS[name].log10
 
 
 def student_half_width(values: Sequence[float] | np.ndarray) -> float:
-    """t · std / sqrt(n) with Student's t of n - 1 degrees of freedom; NaN for less than two values."""
+    """Return t · std / sqrt(n) with Student's t of n - 1 degrees of freedom; NaN for one value."""
     found = np.asarray(values, dtype=float)
     if len(found) < 2:
         return math.nan
@@ -25,7 +31,7 @@ def student_half_width(values: Sequence[float] | np.ndarray) -> float:
 
 @cache
 def student_quantile(degrees: int, level: float = LEVEL) -> float:
-    """The t with P(|T| <= t) = ``level``, by bisection; 12.706 for one degree of freedom, 1.96 for many."""
+    """Find t with P(|T| <= t) = ``level`` by bisection: 12.706 for one degree of freedom, 1.96 for many."""
     low, high = 0.0, 1.0
     while _inside(high, degrees) < level:
         high *= 2
@@ -36,7 +42,7 @@ def student_quantile(degrees: int, level: float = LEVEL) -> float:
 
 
 def _inside(t: float, degrees: int) -> float:
-    """P(|T| <= t), a finite sum for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    """Return P(|T| <= t), a finite sum for integer degrees (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
     angle = math.atan(t / math.sqrt(degrees))
     odd = degrees % 2
     term, total = (math.cos(angle) if odd else 1.0), 0.0
@@ -48,13 +54,13 @@ def _inside(t: float, degrees: int) -> float:
 
 
 def mean_over_seeds(by_seed: pd.DataFrame, cell: list[str], asked: int) -> pd.DataFrame:
-    """A line for each cell: the mean over its trainings, and how many there are.
+    """Return a line per cell: the mean over its trainings, and their number.
 
     Args:
-        by_seed: a line for each cell and seed, with interval over the episodes.
-        cell: the columns that say which numbers are about the same.
-        asked: how many seeds were asked for. With one, lines stay as they are. With more, intervals are over
-            the trainings; a cell that has only one as yet has none.
+        by_seed: a line per cell and seed, with intervals over the episodes.
+        cell: the columns that identify a cell.
+        asked: number of seeds that were asked for. With one, lines stay as they are. With more, intervals
+            are over the trainings, and a cell with a single training has no interval.
     """
     if asked == 1:
         gains = by_seed["gain"].notna().astype(int)
@@ -66,8 +72,11 @@ def mean_over_seeds(by_seed: pd.DataFrame, cell: list[str], asked: int) -> pd.Da
 def _mean(group: pd.DataFrame) -> dict[str, Any]:
     gains = group["gain"].dropna()
     line: dict[str, Any] = group.iloc[0].drop("seed").to_dict()
-    for name in ("condition_number", "rank", "support_loss", "largest_share", "class_offset"):
-        line[name] = mean_of(name, group[name])
+    for name in METRICS:
+        if name != "accuracy" and name in group:
+            line[name] = mean_of(name, group[name])
+        if f"{name}_ci95" in group:
+            line[f"{name}_ci95"] = student_half_width(group[name])
     return {
         **line,
         "seeds": len(group),
@@ -81,21 +90,22 @@ def _mean(group: pd.DataFrame) -> dict[str, Any]:
 
 
 def mean_of(quantity: str, values: pd.Series) -> float:
-    if quantity not in GEOMETRIC:
+    """Return the mean, geometric for condition numbers."""
+    if not is_geometric(quantity):
         return float(values.mean())
     return float(10 ** np.log10(values).mean())
 
 
 def logs_over_seeds(by_seed: pd.DataFrame, model: list[str]) -> pd.DataFrame:
-    """What the trainings of a row logged: mean, and a band of the Student-t interval where there are two."""
+    """Return the mean of what a row's trainings logged, with the Student-t band of two or more."""
     keys = [*model, "update", "split", "quantity", "index"]
-    geometric = by_seed["quantity"].isin(GEOMETRIC)
+    geometric = by_seed["quantity"].map(is_geometric).astype(bool)
     values = by_seed["value"].where(~geometric, np.log10(by_seed["value"].where(geometric)))
     groups = by_seed.assign(value=values).groupby(keys, sort=False, dropna=False)["value"]
     frame = groups.agg(["mean", "std", "count"]).reset_index()
     quantiles = [student_quantile(n - 1) if n > 1 else math.nan for n in frame["count"]]
     width = quantiles * frame["std"] / np.sqrt(frame["count"])
     ends = {"value": frame["mean"], "low": frame["mean"] - width, "high": frame["mean"] + width}
-    geometric = frame["quantity"].isin(GEOMETRIC)
+    geometric = frame["quantity"].map(is_geometric).astype(bool)
     restored = {name: end.where(~geometric, 10 ** end.where(geometric)) for name, end in ends.items()}
     return frame[keys].assign(**restored)

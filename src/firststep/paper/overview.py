@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page with every table and figure of the paper, ours beside them."""
+"""The report: one self-contained HTML page with every table and figure of the paper, and ours beside them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from firststep.evaluation import PAGE_STYLE
-from firststep.paper.comparison_table import ABOUT, ONE_SEED, SEVERAL_SEEDS, beside_paper, build_table
-from firststep.paper.coverage import read_coverage
+from firststep.evaluation._internal import PAGE_STYLE
+from firststep.paper.comparison_table import PRINTED, beside_paper, build_table, layout_of
+from firststep.paper.describe import describe_stand_in, how_it_was_made
 from firststep.paper.experiment import Experiment
 from firststep.paper.experiments import EXPERIMENTS
 from firststep.paper.figures import FIGURES
-from firststep.paper.measurements import BY_SEED, HISTORIES, accuracy_frame, tidy
+from firststep.paper.measurements import HISTORIES, accuracy_frame, seed_columns, tidy
+from firststep.paper.page import ABOUT, BEFORE, ONE_SEED, SEVERAL_SEEDS, conclusion
 from firststep.paper.report_summary import (
     NAMED,
     NOT_RUN,
@@ -26,7 +27,7 @@ from firststep.paper.report_summary import (
     summary_table,
 )
 from firststep.plotting import embed_figure, embed_png
-from firststep.utils.table import Table
+from firststep.utils.table import MISSING, Table
 
 STYLE = """
 h2 { border-top: 2px solid #888; padding-top: 1rem; margin-top: 3rem; }
@@ -39,16 +40,20 @@ table.summary td, table.summary th { padding: .25rem .5rem; white-space: normal;
 """
 TITLE = "The paper's tables and figures, run here"
 SHORT = 15
-"""Lines of a table that is shown without a click."""
-READING = (
-    "How to read the tables. With one seed: {one} With several: {several} {about} Bold gains: their interval "
-    "leaves out zero. In the summary a cell of the paper counts as filled where other data stand in, too. "
-    "Intervals of one training understate what another seed would change."
+"""Number of lines up to which a table is open at first."""
+READING = " ".join(
+    [
+        f"How to read the tables. With one seed: {ONE_SEED} With several: {SEVERAL_SEEDS}",
+        ABOUT.format(paired="episode, or by training"),
+        *BEFORE.values(),
+        "The interval of a bold gain excludes zero. The summary counts a cell of the paper as filled if it "
+        "was run on other data, too. Intervals of one training understate what another seed would change.",
+    ]
 )
 
 
 def html_overview(folder: Path) -> str:
-    """The page about what ``firststep paper run`` and ``show`` wrote into ``folder``.
+    """Return the page about what ``firststep paper run`` and ``show`` wrote into ``folder``.
 
     Examples:
         >>> from firststep.paper import html_overview, write_result
@@ -57,9 +62,6 @@ def html_overview(folder: Path) -> str:
         True
     """
     entries = read_entries(folder)
-    reading = READING.format(
-        one=ONE_SEED, several=SEVERAL_SEEDS, about=ABOUT.format(paired="episode by episode, or by training")
-    )
     own = [name for name in entries if name in EXPERIMENTS and not EXPERIMENTS[name]().is_of_paper]
     own += [name for name in entries if name not in EXPERIMENTS]
     parts = [
@@ -73,7 +75,7 @@ def html_overview(folder: Path) -> str:
         f"numbers; then experiments that the paper does not have. {_escape(count_line(entries))}</p>",
         "<h2>What exists</h2>",
         f'<div class="wide">{_summary(entries)}</div>',
-        f"<p>{_escape(reading)}</p>",
+        f"<p>{_escape(READING)}</p>",
         *(_experiment(name, entries[name]) for name in entries if name not in own),
         "<h2>Not in the paper</h2>",
         *(_experiment(name, entries[name], level=3) for name in own),
@@ -83,7 +85,7 @@ def html_overview(folder: Path) -> str:
 
 
 def _summary(entries: dict[str, list[ReportEntry]]) -> str:
-    """The summary with links to the sections; what is absent is marked."""
+    """Return the summary with links to the sections; experiments that were not run are marked."""
     table = summary_table(entries)
     anchors = [
         anchor for name, own in entries.items() for anchor in ([entry.anchor for entry in own] or [name])
@@ -102,7 +104,7 @@ def _summary(entries: dict[str, list[ReportEntry]]) -> str:
 
 def _experiment(name: str, own: list[ReportEntry], level: int = 2) -> str:
     experiment = EXPERIMENTS[name]() if name in EXPERIMENTS else None
-    title = experiment.title if experiment is not None else own[0].result.title
+    title = experiment.title if experiment is not None else own[0].record.title
     parts = [f'<h{level} id="{html.escape(name)}">{_escape(title)}</h{level}>']
     parts += [_result(entry, title, level + 1) for entry in own]
     if experiment is not None and not own:
@@ -116,18 +118,19 @@ def _experiment(name: str, own: list[ReportEntry], level: int = 2) -> str:
 
 
 def _result(entry: ReportEntry, title: str, level: int) -> str:
-    result, facts = entry.result, entry.result.facts
-    about = [facts.get("data", ""), facts.get("experiment", ""), result.note]
-    other = "" if result.title == title else f": {result.title}"
-    figure = result.figure
-    made = html.escape("\n".join(f"{name}: {text}" for name, text in facts.items()))
+    record, cells, figure = entry.record, entry.saved.cells, entry.saved.figure
+    found = [conclusion(record, cells), describe_stand_in(record.stand_in), record.definition, record.note]
+    other = "" if record.title == title else f": {record.title}"
+    made = html.escape("\n".join(f"{name}: {text}" for name, text in how_it_was_made(record, cells).items()))
+    table = build_table(record.table, cells, len(record.seeds), only=entry.coverage.run, highlight=True)
+    heading = entry.saved.folder.name + other
     return "\n".join(
         [
-            f'<h{level} id="{html.escape(entry.anchor)}">{_escape(result.folder.name + other)}</h{level}>',
+            f'<h{level} id="{html.escape(entry.anchor)}">{_escape(heading)}</h{level}>',
             f"<p><b>{_escape(str(entry.budget))}; {_escape(entry.trainings)}.</b></p>",
-            f"<p>{' '.join(_escape(_sentence(text)) for text in about if text)}</p>",
-            embed_png(figure.read_bytes(), html.escape(result.title)) if figure is not None else "",
-            f'<div class="wide">{entry.coverage.table(entry.coverage.run).to_html()}</div>',
+            f"<p>{' '.join(_escape(_sentence(text)) for text in found if text)}</p>",
+            embed_png(figure.read_bytes(), html.escape(record.title)) if figure is not None else "",
+            f'<div class="wide">{_without_empty_columns(table).to_html()}</div>',
             _missing(entry.gaps) if entry.gaps else "",
             f"<details><summary>How it was made</summary><pre>{made}</pre></details>",
         ]
@@ -135,7 +138,7 @@ def _result(entry: ReportEntry, title: str, level: int) -> str:
 
 
 def _missing(gaps: list[str], printed: Table | None = None, of: str = "") -> str:
-    """What is missing by name; behind a click all names, and what the paper prints for them."""
+    """Return the first missing rows by name, and in a folded part all of them or the paper's numbers."""
     heading = ", ".join(part for part in (NOT_RUN.capitalize(), of) if part)
     start = f"<b>{heading} ({len(gaps)})</b>: {_escape(named(gaps))}."
     if len(gaps) <= NAMED and printed is None:
@@ -148,15 +151,27 @@ def _missing(gaps: list[str], printed: Table | None = None, of: str = "") -> str
 
 def _accuracies_of_paper(experiment: Experiment) -> pd.DataFrame:
     over = {row.label: row.over for row in experiment.rows if row.over is not None}
-    return accuracy_frame(tidy([], BY_SEED), experiment.paper, over, seeds=1)
+    return accuracy_frame(tidy([], seed_columns()), experiment.paper, over, seeds=1)
 
 
 def _printed(experiment: Experiment, only: Sequence[str] | None = None) -> Table:
-    """What the paper prints; lines of ours, which are empty, are left out."""
-    table = build_table(experiment, (), beside_paper(_accuracies_of_paper(experiment)))
-    coverage = read_coverage(table)
-    rows = [row.without_ours() for row in coverage.rows if only is None or row.label in only]
-    return coverage.table([row for row in rows if row.lines])
+    """Return the paper's numbers for these rows, or for all."""
+    cells = beside_paper(_accuracies_of_paper(experiment))
+    table = build_table(layout_of(experiment, (), cells), cells, lines=PRINTED, only=only)
+    return _without_empty_columns(table)
+
+
+def _without_empty_columns(table: Table) -> Table:
+    filled = [
+        place
+        for place in range(len(table.columns))
+        if place < table.left_aligned or any(row[place].text not in ("", MISSING) for row in table.rows)
+    ]
+    return Table(
+        [table.columns[place] for place in filled],
+        left_aligned=table.left_aligned,
+        rows=[[row[place] for place in filled] for row in table.rows],
+    )
 
 
 def _figure_of_paper(experiment: Experiment) -> str:
@@ -164,7 +179,7 @@ def _figure_of_paper(experiment: Experiment) -> str:
         return ""
     draw, numbers = FIGURES[experiment.figure], _accuracies_of_paper(experiment)
     figure = draw(numbers, tidy([], HISTORIES), NOT_RUN, "The paper's numbers alone.")
-    # Of curves during training the paper prints no numbers.
+    # The paper has no table of its curves during training.
     return embed_figure(figure) if any(axes.lines for axes in figure.axes) else ""
 
 

@@ -1,4 +1,4 @@
-"""How much a run learns."""
+"""Number of parameters that a run learns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firststep.training import TrainConfig
 
 
 def parameter_count(config: TrainConfig) -> float:
-    """All that a run learns; NaN where the method is not defined for the network."""
+    """Return the number of learned parameters; NaN if the method is not defined for the network."""
     size = config.image_size or get_dataset_info(config.data).image_size
     channels = get_dataset_info(config.data).channels
     return _count(

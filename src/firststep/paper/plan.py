@@ -1,4 +1,4 @@
-"""The plan: the runs that experiments need, each once, whoever asks for it."""
+"""Plan the runs that experiments need; a run that several need is planned once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from firststep.training import TrainConfig
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run, and the rows that it serves.
+    """A run, and the rows of experiments that need it.
 
     Examples:
         >>> from firststep.paper import plan
@@ -33,27 +33,28 @@ class PlannedRun:
 
     @property
     def experiments(self) -> list[str]:
+        """Names of the experiments that need it."""
         return list(dict.fromkeys(name for name, _ in self.serves))
 
     @property
     def state(self) -> str:
-        """done, to be tested, cut (begun, goes on) or to do."""
+        """``done``, ``to be tested``, ``interrupted`` (will be resumed) or ``to do``."""
         if self.job.is_done():
             return "done"
         if self.job.is_trained():
             return "to be tested"
-        return "cut" if self.job.run.record_path.is_file() else "to do"
+        return "interrupted" if self.job.run.record_path.is_file() else "to do"
 
 
 def run_name(config: TrainConfig) -> str:
-    """A folder name that is the same exactly when what is computed is."""
-    facts = {key: value for key, value in config.identity().items() if key not in MACHINE_SETTINGS}
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:10]
+    """Return a folder name that is equal exactly for runs that compute the same."""
+    settings = {key: value for key, value in config.identity().items() if key not in MACHINE_SETTINGS}
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:10]
     term = "none"
-    if config.term is not None:
+    if config.conditioning_loss is not None:
         term = config.conditioning if config.subset == "cls" else f"{config.conditioning}-{config.subset}"
-    method = config.method if config.head == "per-class" else f"{config.method}-{config.head}-head"
-    return f"{config.data}-{config.backbone}-{method}-{term}-{config.ways}way-{config.shots}shot-{digest}"
+    method = f"{config.method_slug}-{term}"
+    return f"{config.data}-{config.backbone}-{method}-{config.ways}way-{config.shots}shot-{digest}"
 
 
 def plan(
@@ -62,13 +63,13 @@ def plan(
     runs: Path,
     only: Sequence[str] = (),
 ) -> list[PlannedRun]:
-    """Every run that the experiments need, each row once a seed; a run that several need has all their tests.
+    """Return every run that the experiments need, once per row and seed, with the tests of all its rows.
 
     Args:
-        experiments: what is asked for.
-        settings: how it is run here.
+        experiments: to run.
+        settings: scale and data.
         runs: folder of the runs' folders.
-        only: if any, only rows that have one of these words in their label or in the name of their run.
+        only: words; if given, only rows with one of them in their label or in the name of their run.
 
     Examples:
         >>> from firststep.paper import plan
@@ -78,14 +79,14 @@ def plan(
     configs: dict[str, TrainConfig] = {}
     tests: dict[str, dict[str, EvaluationSpec]] = {}
     serves: dict[str, list[tuple[str, str]]] = {}
-    wanted = [
+    needed = [
         (place, experiment, row, config)
         for experiment in experiments
         for row in settings.require_rows(experiment)
         for place, config in enumerate(settings.trainings(row))
     ]
-    # All rows of the first seed, then all of the second: what is cut early is a whole table.
-    for _, experiment, row, config in sorted(wanted, key=itemgetter(0)):
+    # All rows of the first seed come first, so that an interrupted command leaves a whole table.
+    for _, experiment, row, config in sorted(needed, key=itemgetter(0)):
         name = run_name(config)
         if only and not any(word in row.label or word in name for word in only):
             continue

@@ -1,4 +1,4 @@
-"""Experiments from their definition to their results, in one call."""
+"""Run experiments and collect their results in one call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firststep.paper.settings import ExperimentSettings
 
 
 class RunsFailed(FirststepError):
-    """Some runs failed; the others are done.
+    """Raised if some runs failed; the others are done.
 
     Examples:
         >>> from firststep.paper import RunsFailed
@@ -36,10 +36,10 @@ def run_experiments(
     """Train and test what is missing, then collect the results.
 
     Args:
-        experiments: what to run.
-        settings: at what scale and on which data.
-        runs: folder of the runs; the same configuration is trained once.
-        executor: where; default as many at once as this machine allows.
+        experiments: to run.
+        settings: scale and data.
+        runs: folder of the runs; a configuration is trained once.
+        executor: where to run; by default as many processes as this machine allows.
 
     Examples:
         >>> from firststep.jobs import InlineExecutor

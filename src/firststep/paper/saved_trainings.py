@@ -1,33 +1,42 @@
-"""Trainings of which only a result's folder is left: made on another machine, or in an earlier sitting."""
+"""Join trainings of which only a result's folder is left: from another machine, or from deleted runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from firststep.errors import FirststepError
-from firststep.paper.experiment_result import NOTHING, ExperimentResult, assemble, counts
-from firststep.paper.measurements import BY_SEED, tidy
-from firststep.paper.output import BY_SEED as BY_SEED_FILE
-from firststep.paper.output import DEFAULT_SEEDS, NUMBERS, SavedResult, read_result
+from firststep.paper.describe import describe_data, describe_scale, describe_stand_in, describe_tests
+from firststep.paper.experiment_result import ExperimentResult, assemble
+from firststep.paper.measurements import seed_columns, tidy
+from firststep.paper.record import JoinedResult, Provenance, ResultRecord
+from firststep.paper.stored import SavedResult, read_result, read_trainings
 
-SAME = ("scale", "data", "data fingerprint", "test", "initial weights")
-"""Facts in which results must agree, or they are not about the same trainings and episodes."""
-TOLD = ("code", "torch", "hardware")
-"""Facts in which they may differ: every training keeps its own."""
+SAME: dict[str, Callable[[ResultRecord], str]] = {
+    "scale": lambda record: describe_scale(record.scale),
+    "data": lambda record: describe_stand_in(record.stand_in),
+}
+"""What results must agree in → how a message shows it."""
+SAME_RUNS: dict[str, Callable[[Provenance], str]] = {
+    "data fingerprint": lambda made: describe_data(made.data),
+    "test": lambda made: describe_tests(made.tests),
+    "initial weights": lambda made: "; ".join(made.initial_weights),
+}
+"""The same for what is known only of results that have runs."""
 
 
 def with_saved(result: ExperimentResult, folders: Sequence[Path]) -> ExperimentResult:
-    """The result with the trainings that these results' folders have and it lacks.
+    """Add the trainings that these results' folders have and the result lacks.
 
-    Gains are those of each training by itself, so that nothing but its numbers is needed. What it logged is
-    not in a result's folder: curves of figures are of the trainings here alone.
+    Gains are computed per training, so the numbers of a training suffice. A result's folder has no training
+    log, so curves of figures show the trainings here only.
 
     Args:
-        result: of what was run here; maybe of nothing.
-        folders: of results of the same experiment. Where two have the same training, the first counts.
+        result: of the runs here; may be empty.
+        folders: of results of the same experiment. If two have the same training, the first counts.
 
     Examples:
         >>> from firststep.paper import collect_result, with_saved, write_result
@@ -36,72 +45,65 @@ def with_saved(result: ExperimentResult, folders: Sequence[Path]) -> ExperimentR
         >>> elsewhere.exists, with_saved(elsewhere, [folder]).exists
         (False, True)
     """
-    seeds = result.settings.seeds or DEFAULT_SEEDS
-    by_seed, facts, told = result.by_seed, dict(result.facts), []
+    seeds = result.record.seeds
+    by_seed, joined, made = result.by_seed, list(result.record.joined), result.record.provenance
     for folder in folders:
         saved = read_result(folder)
-        _require_same(result.experiment.name, facts, saved)
-        frame = _trainings(saved)
-        known = _pairs(by_seed)
-        is_new = [pair not in known and pair[1] in seeds for pair in _pairs_in_order(frame)]
-        new = frame[is_new]
+        _require_same(result.record, made, saved)
+        frame = read_trainings(saved)
+        known = _trainings(by_seed)
+        new = frame[[pair not in known and pair[1] in seeds for pair in _pairs(frame)]]
         if new.empty:
             asked = ", ".join(map(str, seeds))
             raise FirststepError(f"{folder} adds nothing: it has no training of seed {asked} that is new")
-        by_seed = tidy([*by_seed.to_dict("records"), *new.to_dict("records")], BY_SEED)
-        facts |= {name: saved.facts[name] for name in SAME if name in saved.facts}
-        told.append(_describe(saved, new))
-    facts |= _counted(result, by_seed)
-    facts["trainings from other results"] = "; ".join(told)
-    if facts.get("runs") == NOTHING:
-        del facts["runs"]
-    return assemble(result.experiment, result.settings, _in_order(by_seed, result), result.histories, facts)
+        by_seed = tidy([*by_seed.to_dict("records"), *new.to_dict("records")], seed_columns())
+        there = saved.record.provenance
+        made = made or (there and _without_runs(there))
+        joined.append(_joined(saved, new))
+    ordered = _in_order(by_seed, result)
+    return assemble(result.experiment, result.settings, ordered, result.histories, made, joined)
 
 
-def _require_same(experiment: str, facts: dict[str, str], saved: SavedResult) -> None:
-    if saved.experiment != experiment:
-        raise FirststepError(f"{saved.folder} holds a result of {saved.experiment}, not of {experiment}")
-    for name in SAME:
-        here, there = facts.get(name), saved.facts.get(name)
-        if here is not None and there is not None and here != there:
-            raise FirststepError(f"{saved.folder} has another {name}: {there}; here it is: {here}")
+def _require_same(here: ResultRecord, made: Provenance | None, saved: SavedResult) -> None:
+    there = saved.record
+    if there.experiment != here.experiment:
+        raise FirststepError(f"{saved.folder} holds a result of {there.experiment}, not of {here.experiment}")
+    shown = {name: (show(here), show(there)) for name, show in SAME.items()}
+    if made is not None and there.provenance is not None:
+        shown |= {name: (show(made), show(there.provenance)) for name, show in SAME_RUNS.items()}
+    for name, (ours, theirs) in shown.items():
+        if ours != theirs:
+            raise FirststepError(f"{saved.folder} has another {name}: {theirs}; here it is: {ours}")
 
 
-def _trainings(saved: SavedResult) -> pd.DataFrame:
-    """Of several seeds every training has its lines; with one, the numbers themselves are the training's."""
-    several = len(saved.seeds) > 1
-    file = saved.folder / (BY_SEED_FILE if several else NUMBERS)
-    try:
-        frame = pd.read_csv(file, comment="#", keep_default_na=False, na_values=[""])
-        if not several:
-            frame = frame.rename(columns={"gain_over": "over"}).assign(seed=saved.seeds[0])
-        return tidy(frame[frame["accuracy"].notna()].to_dict("records"), BY_SEED)
-    except (OSError, ValueError, KeyError) as error:
-        raise FirststepError(f"{file} cannot be read as the numbers of a result: {error}") from None
+def _without_runs(made: Provenance) -> Provenance:
+    """Return what holds for all trainings of the experiment; the rest is about runs elsewhere."""
+    shared = {name: value for name, value in made.config.items() if name != "seed"}
+    return replace(made, code=[], torch=[], hardware=[], runs=[], training_seconds=0.0, config=shared)
 
 
-def _pairs_in_order(frame: pd.DataFrame) -> list[tuple[str, int]]:
+def _pairs(frame: pd.DataFrame) -> list[tuple[str, int]]:
     return list(zip(frame["row"], frame["seed"], strict=True))
 
 
-def _pairs(frame: pd.DataFrame) -> set[tuple[str, int]]:
-    return set(_pairs_in_order(frame))
+def _trainings(frame: pd.DataFrame) -> set[tuple[str, int]]:
+    return set(_pairs(frame))
 
 
 def _in_order(by_seed: pd.DataFrame, result: ExperimentResult) -> pd.DataFrame:
-    """As one run of all would have it: rows as the experiment has them, then seeds."""
+    """Sort as a single run of all trainings would: by the experiment's rows, then by seed."""
     labels = [row.label for row in result.settings.rows(result.experiment)]
     places = {label: place for place, label in enumerate(labels)}
     order = by_seed.assign(place=by_seed["row"].map(places)).sort_values(["place", "seed"], kind="stable")
     return order.drop(columns="place").reset_index(drop=True)
 
 
-def _counted(result: ExperimentResult, by_seed: pd.DataFrame) -> dict[str, str]:
-    rows = len(result.settings.rows(result.experiment))
-    return counts(result.settings, rows, by_seed["row"].nunique(), len(_pairs(by_seed)))
-
-
-def _describe(saved: SavedResult, new: pd.DataFrame) -> str:
-    seeds = ", ".join(str(seed) for seed in sorted(new["seed"].unique()))
-    told = "; ".join(saved.facts[name] for name in TOLD if name in saved.facts)
-    return f"{saved.experiment}/{saved.folder.name}, seed {seeds} ({told})"
+def _joined(saved: SavedResult, new: pd.DataFrame) -> JoinedResult:
+    made = saved.record.provenance
+    return JoinedResult(
+        folder=f"{saved.record.experiment}/{saved.folder.name}",
+        seeds=sorted(int(seed) for seed in new["seed"].unique()),
+        code=[] if made is None else made.code,
+        torch=[] if made is None else made.torch,
+        hardware=[] if made is None else made.hardware,
+    )

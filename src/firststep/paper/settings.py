@@ -1,4 +1,4 @@
-"""How experiments are run here: the scale, the data, and the rows that follow from them."""
+"""Settings of experiments: scale and data, and the rows that follow from them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from pathlib import Path
 
 from firststep.data import get_dataset_info
 from firststep.errors import FirststepError
+from firststep.paper.describe import describe_stand_in
 from firststep.paper.experiment import Experiment, Row
+from firststep.paper.record import StandIn
 from firststep.paper.scale import Scale
 from firststep.training import TrainConfig
 
 EMBEDDED = "glyphs"
 LONGEST_NAME = 200
-"""Characters of a result's folder name, which file systems limit to 255."""
+"""Maximum length of a result's folder name; file systems allow 255 characters."""
 
 
 @dataclass(frozen=True)
 class ExperimentSettings:
-    """At which scale and on which data experiments are run.
+    """Scale and data of experiments.
 
     Examples:
         >>> from firststep.paper import ExperimentSettings, Scale
@@ -30,11 +32,11 @@ class ExperimentSettings:
 
     scale: Scale
     data: dict[str, Path | None]
-    """Datasets that there are, and where; glyphs needs no place."""
+    """Available datasets → their paths; glyphs needs none."""
     partial: bool = False
-    """Whether data may differ from the official classes and counts."""
+    """Whether the data may differ from the official classes and counts."""
     name: str | None = None
-    """A few words for the result's folder; derived from the scale if left out."""
+    """Words for the name of the result's folder; derived from the scale if None."""
 
     def __post_init__(self) -> None:
         if self.name is not None and not re.fullmatch(r"\w[\w.+-]*", self.name):
@@ -43,29 +45,28 @@ class ExperimentSettings:
             raise FirststepError("too many changes for a folder name: give a short one with `name`")
 
     def dataset(self, experiment: Experiment) -> str | None:
-        """What an experiment on one dataset is run on: the paper's own, or else the first that is given."""
+        """Return the dataset of a one-dataset experiment: the paper's, or else the first that is given."""
         if experiment.datasets[0] in (*self.data, EMBEDDED):
             return experiment.datasets[0]
         return next(iter(self.data), None)
 
-    def substitution(self, experiment: Experiment) -> str:
-        """Says when the data are not the paper's; empty where they are."""
+    def stand_in(self, experiment: Experiment) -> StandIn | None:
+        """Return which data of the experiment are not given; None if all are."""
         if experiment.compares_datasets:
             absent = [name for name in experiment.datasets if name not in self.data]
-            return f"Not given, hence missing: {', '.join(absent)}." if absent else ""
+            return StandIn(used=None, missing=absent) if absent else None
         here, paper = self.dataset(experiment), experiment.datasets[0]
         if here == paper:
-            return ""
-        if experiment.paper.empty:
-            return f"Run on {here} in place of {paper}, which the experiment is about."
-        return (
-            f"Run on {here} in place of {paper}, which the paper's numbers are about: compare the order and "
-            "the gains, not the accuracies."
-        )
+            return None
+        return StandIn(used=here, missing=[paper], printed=not experiment.paper.empty)
+
+    def substitution(self, experiment: Experiment) -> str:
+        """Return a sentence on data that are not the experiment's own; empty if all are."""
+        return describe_stand_in(self.stand_in(experiment))
 
     def rows(self, experiment: Experiment) -> tuple[Row, ...]:
-        """The experiment's rows as they are run here; rows whose dataset is not given are left out."""
-        head = self.scale.changes.head
+        """Return the experiment's rows as they are run here, without rows whose dataset is not given."""
+        head = self.scale.changes.get("head")
         if head is not None and len({row.config.head for row in experiment.rows}) > 1:
             raise FirststepError(f"`head={head}`: the rows of {experiment.name} have heads of their own")
         placed: list[Row] = []
@@ -81,7 +82,7 @@ class ExperimentSettings:
         return tuple(self._scaled(row) for row in placed)
 
     def require_rows(self, experiment: Experiment) -> tuple[Row, ...]:
-        """:meth:`rows`, of which there must be some."""
+        """Return :meth:`rows`; raise an error if there are none."""
         rows = self.rows(experiment)
         if not rows:
             needs = f"{experiment.name} is about {', '.join(experiment.datasets)}"
@@ -96,22 +97,22 @@ class ExperimentSettings:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Of the trainings of every row; empty where each has the one of its own configuration."""
-        return self.scale.changes.seeds or ()
+        """Training seeds of every row; empty if each row has the seed of its own configuration."""
+        return tuple(self.scale.changes.get("seeds", ()))
 
     def trainings(self, row: Row) -> tuple[TrainConfig, ...]:
-        """The configurations of a row as it is run here, one for each seed."""
+        """Return the configurations of a row, one per seed."""
         return tuple(replace(row.config, seed=seed) for seed in self.seeds or (row.config.seed,))
 
     def flags(self) -> list[str]:
-        """As the command line takes it, without anybody's paths."""
+        """Return the settings as flags of the command line, with paths replaced by ``PATH``."""
         data = [name if path is None else f"{name}=PATH" for name, path in self.data.items()]
         partial = ["--partial"] if self.partial else []
         name = ["--name", self.name] if self.name else []
         return [*self.scale.flags(), *(["--data", *data] if data else []), *partial, *name]
 
     def folder(self, experiment: Experiment) -> Path:
-        """Of its result, below the folder of all results: ``table4/glyphs-laptop``."""
+        """Return the folder of the result below that of all results, such as ``table4/glyphs-laptop``."""
         one = self.dataset(experiment)
         used = list(self.data) if experiment.compares_datasets or one is None else [one]
         return Path(experiment.name) / self._folder_name(used)
@@ -121,7 +122,7 @@ class ExperimentSettings:
 
 
 def _moved(experiment: Experiment, dataset: str) -> list[Row]:
-    """The rows of the paper's first dataset, on one that the paper does not have."""
+    """Return the rows of the paper's first dataset, moved to a dataset that the paper does not have."""
     first = experiment.datasets[0]
     return [
         replace(
@@ -136,7 +137,7 @@ def _moved(experiment: Experiment, dataset: str) -> list[Row]:
 
 
 def parse_data(words: tuple[str, ...], scale: str) -> dict[str, Path | None]:
-    """``NAME=PATH`` or ``glyphs``; without any, glyphs for all but the paper's scale.
+    """Parse ``NAME=PATH`` or ``glyphs``; without words, all scales but ``paper`` use glyphs.
 
     Examples:
         >>> from firststep.paper import parse_data
@@ -150,7 +151,7 @@ def parse_data(words: tuple[str, ...], scale: str) -> dict[str, Path | None]:
         name, _, path = word.partition("=")
         get_dataset_info(name)
         if (name == EMBEDDED) == bool(path):
-            wanted = f"`data={EMBEDDED}` takes no path" if path else f"`data` {name}=PATH says where it is"
-            raise FirststepError(f"`data` {word}: {wanted}")
+            fix = f"`data={EMBEDDED}` takes no path" if path else f"`data` {name}=PATH says where it is"
+            raise FirststepError(f"`data` {word}: {fix}")
         data[name] = Path(path).expanduser() if path else None
     return data

@@ -1,21 +1,35 @@
-"""Update rules: the inner gradient goes in, the step comes out. One file a rule."""
+"""Update rules: a rule turns the inner gradient into a step. One file per rule."""
 
-from firststep.rules.gap import gap
-from firststep.rules.gauss_newton import gauss_newton
+# isort: off
+# The order of these imports is the order of METHODS, hence of help texts and tables.
 from firststep.rules.gradient_descent import anil, boil, fomaml, maml
-from firststep.rules.maml_plus_plus import annealed_query_weights, maml_plus_plus
-from firststep.rules.meta_curvature import meta_curvature
 from firststep.rules.meta_sgd import meta_sgd
+from firststep.rules.meta_curvature import meta_curvature
 from firststep.rules.modgrad import modgrad
-from firststep.rules.rule import Rule, SupportLoss, scaled
 from firststep.rules.warp_maml import warp_maml
+from firststep.rules.gap import gap
+from firststep.rules.maml_plus_plus import annealed_query_weights, maml_plus_plus
+from firststep.rules.gauss_newton import gauss_newton
+# isort: on
+
+from firststep.rules.compose import chain, clip_by_norm, scaled, stateless
+from firststep.rules.method import Method
+from firststep.rules.registry import METHODS, MethodBuilder, build_method, register_method
+from firststep.rules.rule import Rule, SupportLoss, descend, no_parameters, require_rate, require_rule
 
 __all__ = [
+    "METHODS",
+    "Method",
+    "MethodBuilder",
     "Rule",
     "SupportLoss",
     "anil",
     "annealed_query_weights",
     "boil",
+    "build_method",
+    "chain",
+    "clip_by_norm",
+    "descend",
     "fomaml",
     "gap",
     "gauss_newton",
@@ -24,6 +38,11 @@ __all__ = [
     "meta_curvature",
     "meta_sgd",
     "modgrad",
+    "no_parameters",
+    "register_method",
+    "require_rate",
+    "require_rule",
     "scaled",
+    "stateless",
     "warp_maml",
 ]

@@ -12,20 +12,24 @@ from torch.nn import functional as F
 from firststep.network import CONVOLUTIONS, FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.layers import layers
-from firststep.rules.rule import Rule, SupportLoss, require_rate
+from firststep.rules.registry import register_method
+from firststep.rules.rule import Moves, Rule, SupportLoss, build_rule, require_rate
 
 SHARPNESS = 2.0  # softplus₂(m) = log(1 + exp(2 m)) / 2
-START = math.log(math.expm1(SHARPNESS)) / SHARPNESS  # where softplus₂ is 1
+START = math.log(math.expm1(SHARPNESS)) / SHARPNESS  # softplus₂(START) = 1
 
 
-def gap(rate: float = DEFAULT_RATE) -> Rule:
-    """-α U diag(softplus₂(m)) Uᵀ G for every convolution, plain elsewhere (Kang et al., CVPR 2023).
+@register_method("gap")
+def gap(rate: float = DEFAULT_RATE, moves: Moves = "all") -> Rule:
+    """Return the rule of GAP (Kang et al., CVPR 2023): learned scales along singular directions.
 
-    G is the gradient unfolded to outputs x (inputs · kernel), U its left singular vectors, largest singular
-    value first, and m has as many entries as there are singular values: the short side of G. As in the
-    authors' code U is a constant to the meta-gradient: differentiating singular vectors divides by the gaps
-    between singular values. So repeated or vanishing singular values, where U is any basis of their space,
-    are harmless. m starts where softplus₂(m) = 1, so the first step is MAML's.
+    The step of a convolution is -α U diag(softplus₂(m)) Uᵀ G; all other parameters take the step -α g.
+    G is the gradient as a matrix of outputs x (inputs · kernel). U has its left singular vectors, largest
+    singular value first, and m one entry per singular value. m starts at softplus₂(m) = 1, so the first step
+    is MAML's.
+
+    As in the authors' code, U is constant in the meta-gradient: the derivative of singular vectors divides
+    by the gaps between singular values. Repeated or vanishing singular values are therefore harmless.
 
     Examples:
         >>> scales = fs.gap(rate=0.1).init(model, model.params())
@@ -33,9 +37,7 @@ def gap(rate: float = DEFAULT_RATE) -> Rule:
         {'m.blocks.0.conv.weight': 9, 'm.blocks.1.conv.weight': 32, 'm.blocks.2.conv.weight': 32,
          'm.blocks.3.conv.weight': 32}
     """
-    rate = require_rate(rate)
-
-    return Rule(name="gap", init=_init, update=partial(_update, rate=rate))
+    return build_rule("gap", partial(_update, rate=require_rate(rate)), moves, init=_init)
 
 
 def _init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
@@ -46,8 +48,7 @@ def _init(model: FunctionalModule, params: Params, generator: torch.Generator | 
         rule_params[f"m.{path}.weight"] = weight.new_full((short_side,), START)
     if not rule_params:
         raise ValueError(
-            "the method gap is defined for networks with convolutions; "
-            f"{type(model.module).__name__} has none that learns"
+            f"the method gap needs a convolution that moves; {type(model.module).__name__} has none"
         )
     return rule_params
 
@@ -67,6 +68,6 @@ def _precondition(grad: Tensor, m: Tensor) -> Tensor:
 
 
 def _left_singular_vectors(matrix: Tensor) -> Tensor:
-    # LAPACK raises on NaN. A diverged gradient shall show as NaN in the step, where training can handle it.
+    # LAPACK raises on NaN. A diverged gradient must give a NaN step instead, which training handles.
     finite = torch.isfinite(matrix).all()
     return torch.linalg.svd(torch.where(finite, matrix, 0.0), full_matrices=False).U

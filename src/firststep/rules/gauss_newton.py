@@ -1,4 +1,4 @@
-"""Gauss-Newton: the step that conditioning would make unnecessary, in closed form for the classifier."""
+"""Gauss-Newton: the damped Gauss-Newton step of the classifier, in closed form."""
 
 from __future__ import annotations
 
@@ -8,41 +8,55 @@ import torch
 from torch import Tensor
 
 from firststep.conditioning import classifier_gram, scaled_errors
-from firststep.network import Params
-from firststep.rules.rule import Rule, SupportLoss, no_parameters, require_rate
+from firststep.network import FunctionalModule, Params
+from firststep.rules.registry import register_method
+from firststep.rules.rule import Moves, Rule, SupportLoss, build_rule, require_rate
 
 DEFAULT_RATE = 1.0
-DAMPING = 0.01  # of the mean eigenvalue
-# A damping below this would overflow when something is divided by it.
+DAMPING = 0.01  # relative to the mean eigenvalue
+# Division by a smaller damping would overflow.
 _SMALLEST = torch.finfo(torch.float64).tiny / torch.finfo(torch.float64).eps
 
 
-def gauss_newton(rate: float = DEFAULT_RATE) -> Rule:
-    """-rate (JᵀJ + λ I)⁻¹ g/2 on the classifier; the body rests, as in ANIL.
+@register_method("gauss-newton")
+def gauss_newton(rate: float = DEFAULT_RATE, moves: Moves = "cls") -> Rule:
+    """Return the rule -rate (JᵀJ + λ I)⁻¹ g/2 on the classifier; the body does not move, as in ANIL.
 
-    With the support loss as least squares, L = Σ r_i², and J the Jacobian of the residuals by the classifier,
-    g/2 = Jᵀ r, and the whole step (``rate`` 1) minimises |r + J δ|² + λ |δ|². The gradient step takes each
-    eigendirection of JᵀJ as far as its eigenvalue says; this one takes all of them equally far, as gradient
-    descent would if their eigenvalues were equal. So it is the reference for what conditioning can give in
-    one step; it costs a linear system of n equations a step, n the size of the support set, because
+    Write the support loss as least squares, L = Σ r_i², with J the Jacobian of the residuals with respect to
+    the classifier. Then g/2 = Jᵀ r, and the whole step (``rate`` 1) minimises |r + J δ|² + λ |δ|². A gradient
+    step moves along each eigenvector of JᵀJ in proportion to its eigenvalue. This step moves equally far
+    along all of them, as gradient descent would if the eigenvalues were equal. So it shows what perfect
+    conditioning could give in one step.
+
+    A step solves n linear equations, n the size of the support set, because
 
         (JᵀJ + λ I)⁻¹ g = [g - Jᵀ (G + λ I)⁻¹ J g] / λ     with the n x n Gram matrix G = J Jᵀ,
 
-    and J of a linear classifier is known in closed form. The damping λ is 1 % of the mean eigenvalue tr(G)/n,
-    so that what the step does to the logits does not depend on the scale of the features. Directions of
-    smaller eigenvalues, which repeated images have at 0, are not taken as far. It has no parameters of its
-    own, and the meta-gradient goes through all of it.
+    and J of a linear classifier has a closed form. The damping λ is 1 % of the mean eigenvalue tr(G)/n, so
+    the change of the logits does not depend on the scale of the features. Directions with eigenvalues below
+    λ, such as the zeros of repeated images, move less. The rule has no parameters, and the meta-gradient goes
+    through the whole step.
 
     Examples:
         >>> fs.gauss_newton().moving(model)
         ('classifier.weight', 'classifier.bias')
     """
-    rate = require_rate(rate)
-    return Rule(name="gauss-newton", init=no_parameters, update=partial(_update, rate=rate), moves="cls")
+    update = partial(_update, rate=require_rate(rate))
+    return build_rule("gauss-newton", update, moves, allowed=_of_the_classifier)
+
+
+def _of_the_classifier(model: FunctionalModule, names: tuple[str, ...]) -> tuple[str, ...]:
+    classifier = model.subset("cls")
+    if classifier[0] not in names or not set(names) <= set(classifier):
+        raise ValueError(
+            "the method gauss-newton moves the classifier only: use moves='cls', or for its weight alone "
+            f"moves=[{classifier[0]!r}]"
+        )
+    return names
 
 
 def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, rate: float) -> Params:
-    weight, *bias = grads  # as the subset cls has them
+    weight, *bias = grads  # the order of the subset cls
     features = loss.features.double()
     if bias:
         features = torch.cat([features, features.new_ones(len(features), 1)], 1)
@@ -53,7 +67,7 @@ def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLos
     damping = (DAMPING * gram.diagonal().mean()).clamp_min(_SMALLEST)
     along = torch.einsum("ic,cd,id->i", errors, both, features)
     damped = gram + damping * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    # solve_ex: what is not finite shows in the step, where training can handle it.
+    # solve_ex does not raise: a system that is not finite gives a NaN step, which training handles.
     weights: Tensor = torch.linalg.solve_ex(damped, along).result
     step = -rate / (2 * damping) * (both - (errors * weights[:, None]).T @ features)
     inputs = grads[weight].shape[1]

@@ -1,4 +1,4 @@
-"""Which parameters of a network belong to layers of which kind."""
+"""Find the parameters of a network by the kind of their layer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LINEAR: tuple[type[nn.Module], ...] = (nn.Linear,)
 def layers(
     model: FunctionalModule, params: Mapping[str, Tensor], kinds: tuple[type[nn.Module], ...]
 ) -> Iterator[str]:
-    """Paths of the layers of these kinds whose weight is in ``params``, in order of registration."""
+    """Yield the paths of the layers of these kinds whose weight is in ``params``, as registered."""
     for path, module in model.module.named_modules():
         if isinstance(module, kinds) and f"{path}.weight" in params:
             yield path
 
 
 def norm_parameters(model: FunctionalModule, params: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """Names of the scales and shifts of all normalisation layers."""
+    """Return the names of the scales and shifts of all normalisation layers."""
     return tuple(
         name
         for path, module in model.module.named_modules()

@@ -10,32 +10,32 @@ from torch import Tensor
 from firststep.network import CONVOLUTIONS, FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.layers import LINEAR, layers
-from firststep.rules.rule import Rule, SupportLoss, require_rate
+from firststep.rules.registry import register_method
+from firststep.rules.rule import Moves, Rule, SupportLoss, build_rule, require_rate
 
 
-def meta_curvature(rate: float = DEFAULT_RATE) -> Rule:
-    """-α M(g), M a Kronecker product of learned matrices per layer (Park and Oliva, NeurIPS 2019).
+@register_method("meta-curvature")
+def meta_curvature(rate: float = DEFAULT_RATE, moves: Moves = "all") -> Rule:
+    """Return the rule -α M(g), M a Kronecker product per layer (Park and Oliva, NeurIPS 2019).
 
     The gradient of a convolution is a tensor G of outputs x kernel positions x inputs, and
 
-        M(G) = G x_out M_out x_f M_f x_in M_in,
+        M(G) = G x_out M_out x_f M_f x_in M_in
 
-    three matrix products along its three modes; a linear layer has no kernel mode. Biases are multiplied
-    elementwise by a vector; normalisation layers, and whatever else is neither convolution nor linear, take
-    the plain step. Matrices start as the identity and vectors at 1, so the first step is MAML's. Which
-    parameters of the network are left untransformed is not published; these agree with the published counts.
+    multiplies it by a learned matrix along each mode. A linear layer has no kernel mode. Biases are
+    multiplied elementwise by a learned vector. All other layers, such as normalisation, take the plain step.
+    Matrices start as the identity and vectors at 1, so the first step is MAML's. The paper does not say which
+    parameters stay untransformed; this choice agrees with its parameter counts.
 
-    Where all classes start from one row, M_out of the classifier is one number. That is no restriction: a
-    matrix that treats all classes alike is a I + b 11ᵀ, and the rows of the gradient sum to 0.
+    With a shared or zero head, M_out of the classifier is one number. This loses nothing: a matrix that
+    treats all classes alike is a I + b 11ᵀ, and the rows of the gradient sum to 0.
 
     Examples:
         >>> matrices = fs.meta_curvature(rate=0.1).init(model, model.params())
         >>> [tuple(value.shape) for name, value in matrices.items() if "classifier" in name]
         [(5, 5), (32, 32), (5,)]
     """
-    rate = require_rate(rate)
-
-    return Rule(name="meta-curvature", init=_init, update=partial(_update, rate=rate))
+    return build_rule("meta-curvature", partial(_update, rate=require_rate(rate)), moves, init=_init)
 
 
 def _init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
@@ -74,5 +74,5 @@ def _along_the_modes(grad: Tensor, rule_params: Params, path: str) -> Tensor:
     tensor = along_outputs @ tensor if len(along_outputs) == outputs else along_outputs * tensor
     if f"kernel.{path}" in rule_params:
         tensor = tensor.reshape(outputs * inputs, -1) @ rule_params[f"kernel.{path}"].T
-    # [out, in, kernel]: a batch over outputs of (in x in) @ (in x kernel).
+    # A batch over outputs of (in x in) @ (in x kernel).
     return (rule_params[f"in.{path}"] @ tensor.reshape(outputs, inputs, -1)).reshape(grad.shape)

@@ -1,4 +1,4 @@
-"""Meta-SGD: a learned rate for every single parameter."""
+"""Meta-SGD: one learned rate per parameter."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ import torch
 
 from firststep.network import FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
-from firststep.rules.rule import Rule, SupportLoss, require_rate
+from firststep.rules.registry import register_method
+from firststep.rules.rule import Moves, Rule, SupportLoss, build_rule, require_rate
 
 
-def meta_sgd(rate: float = DEFAULT_RATE) -> Rule:
-    """-rates ⊙ g, one rate for every parameter (Li, Zhou, Chen and Li, "Meta-SGD", 2017).
+@register_method("meta-sgd")
+def meta_sgd(rate: float = DEFAULT_RATE, moves: Moves = "all") -> Rule:
+    """Return the rule -rates ⊙ g, one learned rate per parameter (Li et al., "Meta-SGD", 2017).
 
-    The rates may become negative: then the outer loop has found that this parameter should climb. They start
-    at ``rate`` everywhere, so that the first step is MAML's; the original draws them at random, which only
-    slows the start. Where all classes start from one row of the classifier, they share its rates.
+    All rates start at ``rate``, so the first step is MAML's. The original draws them at random, which only
+    slows the start. A rate may become negative. With a shared or zero head all classes share the rates of
+    the one classifier row.
 
     Examples:
         >>> rates = fs.meta_sgd(rate=0.1).init(model, model.params())
         >>> len(rates) == len(model.params())
         True
     """
-    rate = require_rate(rate)
-    return Rule(name="meta-sgd", init=partial(_init, rate=rate), update=_update)
+    return build_rule("meta-sgd", _update, moves, init=partial(_init, rate=require_rate(rate)))
 
 
 def _init(

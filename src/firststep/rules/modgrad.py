@@ -1,4 +1,4 @@
-"""ModGrad: a mask for the gradient, generated from the task by small networks."""
+"""ModGrad: a mask for the gradient that small networks generate from the task."""
 
 from __future__ import annotations
 
@@ -11,47 +11,50 @@ from torch.nn import functional as F
 
 from firststep.network import FunctionalModule, Params
 from firststep.rules.layers import CONVOLUTIONS_2D, layers
-from firststep.rules.rule import Rule, SupportLoss, require_rate
+from firststep.rules.registry import register_method
+from firststep.rules.rule import Moves, Rule, SupportLoss, build_rule, require_rate
 
-CONTEXT = 300  # entries of the task's context vector
-MIXTURE = 5  # vectors that each generated vector is a softmax mixture of
-MODULATED = 2  # convolutions, counted from the end
+CONTEXT = 300  # length of the context vector
+MIXTURE = 5  # number of vectors in each softmax mixture
+MODULATED = 2  # number of convolutions that move, counted from the end
 DEFAULT_RATE = 0.1
 
 
-def modgrad(rate: float = DEFAULT_RATE) -> Rule:
-    """-α mask(c) ⊙ g on the last two convolutions; nothing else moves (Simon et al., ECCV 2020).
+@register_method("modgrad")
+def modgrad(rate: float = DEFAULT_RATE, moves: Moves | None = None) -> Rule:
+    """Return the rule -α mask(c) ⊙ g on the last two convolutions (Simon et al., ECCV 2020).
 
-    Two networks generate from the context c the vectors u and v of a layer; its mask is ReLU(u vᵀ) seen in
-    the shape of the weight: (kernel height · out) x (kernel width · in) entries. A third generates the mask
-    of the bias, where there is one. Each is Linear-ReLU-Linear and its output a softmax mixture of five
-    vectors; the hidden layer is as wide as the vector. The context comes from the support loss,
+    Per layer, two networks generate vectors u and v from the context c. The mask is ReLU(u vᵀ), a matrix of
+    (kernel height · out) x (kernel width · in) entries in the shape of the weight. A third network generates
+    the mask of the bias, if there is one. Each network is Linear-ReLU-Linear with a hidden layer as wide as
+    its vector, and its output is a softmax mixture of five vectors. The context comes from the support loss,
 
         c = -∇_c L(θ - α mask(c) ⊙ g) at c = 0,
 
-    so a step costs one more forward and backward pass. The paper has it for the third and fourth convolution
-    of Conv4-64; the last two of any network (up to its ``embedding``) is the same there.
+    so a step costs one more forward and backward pass. The paper moves the third and fourth convolution of
+    Conv4-64. Here the last two convolutions of any network move, up to its ``embedding``.
 
-    Unlike the authors' code, which keeps the first gradient and refreshes only the context, every inner step
-    takes a gradient and a context of its own. The generated vectors start close to 1, and so does the mask,
-    so that the first step is close to plain gradient descent on the two layers: with torch's usual initial
-    values u vᵀ is of the order of 1e-4 and half of it is cut off.
+    The authors' code keeps the first gradient and refreshes only the context; here every inner step takes a
+    new gradient and a new context. The generated vectors and the mask start close to 1, so the first step is
+    close to plain gradient descent. With torch's default initial values u vᵀ would be of the order of 1e-4,
+    and ReLU would cut off half of it.
 
     Examples:
         >>> fs.modgrad(rate=0.1).moving(model)
         ('blocks.2.conv.weight', 'blocks.2.conv.bias', 'blocks.3.conv.weight', 'blocks.3.conv.bias')
     """
-    rate = require_rate(rate)
-
-    return Rule(name="modgrad", init=_init, update=partial(_update, rate=rate), moves=_modulated)
+    update = partial(_update, rate=require_rate(rate))
+    if moves is None:
+        return build_rule("modgrad", update, _last_convolutions, init=_init)
+    return build_rule("modgrad", update, moves, init=_init, allowed=_of_convolutions)
 
 
 def _init(model: FunctionalModule, params: Params, generator: torch.Generator | None = None) -> Params:
     source = torch.Generator().manual_seed(0) if generator is None else generator
     rule_params: Params = {}
-    for name in _modulated(model):
-        for factor, size in _factors(name, params[name]).items():
-            rule_params |= _generator_network(f"{factor}.{name}", size, params[name], source)
+    for name, value in params.items():
+        for factor, size in _factors(name, value).items():
+            rule_params |= _generator_network(f"{factor}.{name}", size, value, source)
     return rule_params
 
 
@@ -68,25 +71,36 @@ def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLos
     return steps(-gradient)
 
 
-def _modulated(model: FunctionalModule) -> tuple[str, ...]:
-    """Weights and biases of the last two convolutions, the embedding being the last."""
+def _of_convolutions(model: FunctionalModule, names: tuple[str, ...]) -> tuple[str, ...]:
+    params = dict(model.module.named_parameters())
+    paths = set(layers(model, params, CONVOLUTIONS_2D))
+    for name in names:
+        if name.rpartition(".")[0] not in paths:
+            raise ValueError(
+                f"the method modgrad moves convolutions (nn.Conv2d) only; {name} does not belong to one"
+            )
+    return names
+
+
+def _last_convolutions(model: FunctionalModule) -> tuple[str, ...]:
+    """Return the weights and biases of the last two convolutions up to the embedding."""
     params = dict(model.module.named_parameters())
     paths = list(layers(model, params, CONVOLUTIONS_2D))
     if paths:
-        # A shortcut's convolution may be registered after the embedding; it does not come after it.
+        # A shortcut's convolution may be registered after the embedding although it runs before it.
         embedding = model.subset("emb")[0].rpartition(".")[0]
         paths = paths[: paths.index(embedding) + 1] if embedding in paths else paths
     if len(paths) < MODULATED:
         raise ValueError(
-            f"the method modgrad is defined for networks with at least {MODULATED} convolutions (nn.Conv2d), "
-            f"whose last {MODULATED} it moves; {type(model.module).__name__} has {len(paths)}"
+            f"the method modgrad moves the last {MODULATED} convolutions (nn.Conv2d) of a network; "
+            f"{type(model.module).__name__} has {len(paths)}"
         )
     chosen = {f"{path}.{kind}" for path in paths[-MODULATED:] for kind in ("weight", "bias")}
     return model.subset(sorted(chosen & params.keys()))
 
 
 def _factors(name: str, value: Tensor) -> dict[str, int]:
-    """The generated vectors of a parameter's mask, and their sizes."""
+    """Return the names of the generated vectors of a parameter's mask, and their sizes."""
     if value.dim() == 1:
         return {"b": value.numel()}
     outputs, inputs, height, width = value.shape
@@ -94,7 +108,7 @@ def _factors(name: str, value: Tensor) -> dict[str, int]:
 
 
 def _generator_network(prefix: str, size: int, like: Tensor, source: torch.Generator) -> Params:
-    """Linear(300, size)-ReLU-Linear(size, 5 + 5 size), uniform in ±1/sqrt(inputs), as torch has it."""
+    """Return the parameters of Linear(300, size)-ReLU-Linear(size, 5 + 5 size) with torch's initial range."""
 
     def uniform(fan_in: int, *shape: int) -> Tensor:
         bound = 1 / math.sqrt(fan_in)
@@ -102,7 +116,7 @@ def _generator_network(prefix: str, size: int, like: Tensor, source: torch.Gener
         return values.uniform_(-bound, bound, generator=source).to(like.device)
 
     outputs = MIXTURE + MIXTURE * size
-    # The vectors start at 1. The hidden biases must not be 0: at c = 0 all ReLUs would be shut.
+    # The vectors start at 1. Hidden biases of 0 would close all ReLUs at c = 0.
     bias = torch.ones(outputs, dtype=like.dtype, device=like.device)
     bias[:MIXTURE] = 0
     return {

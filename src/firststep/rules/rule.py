@@ -1,12 +1,11 @@
-"""What an update rule is: a value with ``init`` and ``update``, after optax's GradientTransformation."""
+"""The type of an update rule: ``init`` and ``update``, after optax's ``GradientTransformation``."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -16,15 +15,15 @@ from firststep.network import FunctionalModule, Params
 
 @dataclass(frozen=True)
 class SupportLoss:
-    """The support loss as a function, and what the network gave for the support set before the step.
+    """The support loss as a function, with the network's outputs on the support set before the step.
 
     Examples:
-        >>> from firststep.rules import SupportLoss
+        >>> from firststep.rules import SupportLoss, no_parameters
         >>> def look(grads, params, rule_params, loss: SupportLoss):
         ...     longer = {name: value - 0.1 * grads[name] for name, value in params.items()}
         ...     print(tuple(loss.features.shape), loss(longer) < loss(params))
         ...     return {name: -0.1 * grad for name, grad in grads.items()}
-        >>> own = fs.Rule(name="look", init=lambda model, params, generator=None: {}, update=look)
+        >>> own = fs.Rule(name="look", init=no_parameters, update=look, stateless=True)
         >>> adapted = functional.adapt(model, own, support_x, support_y, steps=1)
         (10, 32) tensor(True)
     """
@@ -36,7 +35,7 @@ class SupportLoss:
     labels: Tensor
 
     def __call__(self, moved: Mapping[str, Tensor]) -> Tensor:
-        """The loss with these values in place of the parameters of the same names."""
+        """Return the loss with these values in place of the parameters of the same names."""
         return self.at(moved)
 
 
@@ -53,61 +52,145 @@ class Init(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How one inner step is made from the gradient of the support loss.
+    """A rule turns the gradient of the support loss into one inner step.
 
-    A rule made of module-level functions (with ``functools.partial`` for its settings), as all of ours are,
-    can be pickled.
+    A rule can be pickled if it is made of module-level functions, with ``functools.partial`` for its
+    settings. All rules of firststep are. :func:`firststep.stateless` and :func:`firststep.chain` make rules
+    from functions and from other rules.
 
     Examples:
         >>> def halved(grads, params, rule_params, loss):
         ...     return {name: -0.5 * grad for name, grad in grads.items()}
-        >>> own = fs.Rule(name="halved", init=lambda model, params, generator=None: {}, update=halved)
+        >>> from firststep.rules import no_parameters
+        >>> own = fs.Rule(name="halved", init=no_parameters, update=halved)
         >>> fs.MetaLearner(network, own).rule.name
         'halved'
     """
 
     name: str
     init: Init
-    """(model, its parameters, source of random values) → the rule's parameters, a flat dict that is
-    meta-learned with θ; empty if there are none. Without a generator, one with seed 0."""
+    """(model, its parameters, generator) → the rule's parameters: a flat dict, meta-learned with θ and empty
+    for a rule without parameters. The default generator has seed 0."""
     update: Update
     """(gradient, moving parameters, rule_params, support loss) → what is added to each moving parameter.
-    Pure, and differentiable in the first three; most rules have no use for the loss itself."""
+    The function must be pure, because a step is computed more than once, and differentiable in its first
+    three arguments. Most rules do not use the loss."""
     moves: Moves = "all"
-    """What the inner loop changes: as :meth:`FunctionalModule.subset` takes them, or a function
-    that names them for a model."""
+    """The parameters that the inner loop changes: a subset as :meth:`FunctionalModule.subset` takes it, or a
+    function of the model that returns their names."""
     first_order: bool = False
     """Treat the inner gradient as a constant in the meta-gradient."""
+    stateless: bool = field(default=False, compare=False)
+    """Whether ``update`` is known to be pure. Otherwise the first use of the rule computes a step twice, and
+    refuses a rule that keeps state between calls or draws random numbers."""
     per_step: bool = False
-    """Whether each of rule_params has a row for every step of the trained horizon; ``update`` sees the row of
-    its step alone. Steps beyond the horizon use the last row."""
+    """Whether each of rule_params has one row per trained inner step. ``update`` sees only the row of its
+    step. Steps beyond the trained number use the last row."""
 
     def moving(self, model: FunctionalModule) -> tuple[str, ...]:
-        """The names of the parameters that the inner loop changes."""
-        if callable(self.moves):
-            return tuple(self.moves(model))
-        return model.subset(self.moves)
+        """Return the names of the parameters that the inner loop changes."""
+        return names_of(self.moves, model)
+
+    def remember_stateless(self) -> None:
+        """Record that a check found ``update`` pure. No other field ever changes."""
+        object.__setattr__(self, "stateless", True)
 
     def check_network(self, model: FunctionalModule) -> None:
         """Refuse a network for which the rule is not defined."""
         moving = self.moving(model)
         if model.head != "per-class" and not set(moving) & set(model.subset("cls")):
             raise ValueError(
-                f"the method {self.name} never moves the classifier, so that with head={model.head!r} all "
-                "classes would stay alike: use head='per-class'"
+                f"the method {self.name} never moves the classifier, so with head={model.head!r} all classes "
+                "would stay alike: use head='per-class'"
             )
 
     def at_step(self, rule_params: Mapping[str, Tensor], step: int) -> Params:
-        """The rule's parameters as ``update`` sees them at a step, counted from 0; differentiable."""
+        """Return the rule's parameters as ``update`` sees them at a step (from 0); differentiable."""
         if not self.per_step:
             return dict(rule_params)
         return {name: rows[_row(rows, step)] for name, rows in rule_params.items()}
 
     def add_at_step(self, total: Params, step: int, part: Params) -> None:
-        """The transpose of :meth:`at_step`: add a step's gradient to where its parameters came from."""
+        """Add a step's gradient to the rows that its parameters came from: :meth:`at_step` transposed."""
         for name, gradient in part.items():
             target = total[name][_row(total[name], step)] if self.per_step else total[name]
             target += gradient
+
+
+def names_of(moves: Moves, model: FunctionalModule) -> tuple[str, ...]:
+    """Return the names of the parameters that ``moves`` selects."""
+    return tuple(moves(model)) if callable(moves) else model.subset(moves)
+
+
+def require_rule(rule: object) -> Rule:
+    """Return the rule; raise a TypeError that shows how to make one for anything else."""
+    if isinstance(rule, Rule):
+        return rule
+    remedy = "pass fs.maml(rate=0.05), or another rule of firststep.rules"
+    if isinstance(rule, int | float) and not isinstance(rule, bool):
+        remedy = f"the inner rate is an argument of the rule: fs.maml(rate={rule})"
+    elif isinstance(rule, torch.optim.Optimizer) or (
+        isinstance(rule, type) and issubclass(rule, torch.optim.Optimizer)
+    ):
+        remedy = (
+            "an optimiser trains the outer loop: torch.optim.Adam(meta.parameters()). "
+            "The inner loop takes a rule such as fs.maml(rate=0.05)"
+        )
+    elif isinstance(getattr(rule, "rule", None), Rule):
+        remedy = "pass its attribute .rule"
+    elif callable(rule) and getattr(rule, "__module__", "").startswith(__package__):
+        remedy = f"call it: fs.{getattr(rule, '__name__', 'maml')}()"
+    kind = rule if isinstance(rule, type) else type(rule)
+    shown = repr(rule)[:80] if isinstance(rule, str | int | float) else kind.__name__
+    raise TypeError(f"rule must be a firststep Rule, not {shown}: {remedy}")
+
+
+def build_rule(
+    name: str,
+    update: Update,
+    moves: Moves,
+    *,
+    init: Init | None = None,
+    allowed: Callable[[FunctionalModule, tuple[str, ...]], tuple[str, ...]] | None = None,
+    **options: Any,
+) -> Rule:
+    """Build a rule whose caller chooses the parameters that move.
+
+    Args:
+        name: the rule's name.
+        update: the rule's step: a pure module-level function, or a ``partial`` of one.
+        moves: the parameters that the caller selected.
+        init: makes the rule's parameters from the parameters that move; default no parameters.
+        allowed: (model, names) → the names that the rule can move; raises if it is not defined for them.
+        options: further fields of the rule.
+    """
+    if not isinstance(moves, str) and not callable(moves):
+        moves = tuple(moves)  # an iterator could be read only once
+    if allowed is not None:
+        moves = partial(_allowed_names, allowed, moves)
+    chosen = no_parameters if init is None else partial(_init_moving, init, moves)
+    return Rule(name=name, init=chosen, update=update, moves=moves, **{"stateless": True, **options})
+
+
+def _allowed_names(
+    allowed: Callable[[FunctionalModule, tuple[str, ...]], tuple[str, ...]],
+    moves: Moves,
+    model: FunctionalModule,
+) -> tuple[str, ...]:
+    names = allowed(model, names_of(moves, model))
+    if not names:
+        raise ValueError("moves leaves no parameter that the rule may move")
+    return names
+
+
+def _init_moving(
+    init: Init,
+    moves: Moves,
+    model: FunctionalModule,
+    params: Params,
+    generator: torch.Generator | None = None,
+) -> Params:
+    return init(model, {name: params[name] for name in names_of(moves, model)}, generator)
 
 
 def _row(rows: Tensor, step: int) -> int:
@@ -117,45 +200,48 @@ def _row(rows: Tensor, step: int) -> int:
 def no_parameters(
     model: FunctionalModule, params: Params, generator: torch.Generator | None = None
 ) -> Params:
-    """``init`` of a rule without parameters."""
+    """Return no parameters: ``init`` of a rule that has none.
+
+    Examples:
+        >>> from firststep.rules import no_parameters
+        >>> no_parameters(model, model.params())
+        {}
+    """
     return {}
 
 
-def scaled(rule: Rule, multiplier: float) -> Rule:
-    """The same rule with every step ``multiplier`` times as long (fewer but bigger steps at inference).
-
-    It is the gradient that is scaled. Rules are homogeneous in it, except that ModGrad chooses its mask for
-    the longer step; and what a rule *sets* instead of moving along the gradient, as MAML++ the batch-norm
-    scale of a step, stays what was learned.
+def descend(grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, rate: float) -> Params:
+    """Return -rate · gradient: ``update`` of gradient descent.
 
     Examples:
-        >>> from firststep.rules import scaled
-        >>> bigger = functional.adapt(model, scaled(rule, 3), support_x, support_y, steps=1).adapted
-        >>> same = functional.adapt(model, fs.maml(rate=0.3), support_x, support_y, steps=1).adapted
-        >>> torch.allclose(bigger["classifier.bias"], same["classifier.bias"])
+        >>> from functools import partial
+        >>> from firststep.rules import descend, no_parameters
+        >>> own = fs.Rule(name="own", init=no_parameters, update=partial(descend, rate=0.1))
+        >>> same = functional.adapt(model, own, support_x, support_y, steps=1).adapted
+        >>> maml = functional.adapt(model, fs.maml(rate=0.1), support_x, support_y, steps=1).adapted
+        >>> torch.equal(same["classifier.bias"], maml["classifier.bias"])
         True
     """
-    return dataclasses.replace(rule, update=partial(_scaled_update, rule.update, multiplier))
-
-
-def _scaled_update(
-    update: Update, multiplier: float, grads: Params, params: Params, rule_params: Params, loss: SupportLoss
-) -> Params:
-    longer = {name: multiplier * grad for name, grad in grads.items()}
-    return update(longer, params, rule_params, loss)
-
-
-def descend(grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, rate: float) -> Params:
-    """``update`` of gradient descent: -rate · gradient."""
     return {name: -rate * grad for name, grad in grads.items()}
 
 
 LARGEST_RATE = 1e38
-"""What single precision can hold."""
+"""The largest rate: single precision overflows just above it."""
 
 
 def require_rate(rate: float) -> float:
-    """The rate as a ``float``: tensors cannot be multiplied by whole numbers beyond 64 bits."""
-    if not 0 < rate <= LARGEST_RATE:  # nor NaN
-        raise ValueError(f"rate must be a positive number up to {LARGEST_RATE:g}, not {rate}")
-    return float(rate)
+    """Return the inner rate as a ``float``; refuse one that is not positive and finite.
+
+    Examples:
+        >>> from firststep.rules import require_rate
+        >>> require_rate(1)
+        1.0
+    """
+    return require_positive("rate", rate)
+
+
+def require_positive(name: str, value: float) -> float:
+    """Return the value as a ``float``, because torch cannot multiply by integers of more than 64 bits."""
+    if not 0 < value <= LARGEST_RATE:  # also refuses NaN
+        raise ValueError(f"{name} must be a positive number up to {LARGEST_RATE:g}, not {value}")
+    return float(value)

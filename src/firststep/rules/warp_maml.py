@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
+from firststep.backbones import warp
 from firststep.network import FunctionalModule
 from firststep.rules.gradient_descent import DEFAULT_RATE
-from firststep.rules.rule import Rule, descend, no_parameters, require_rate
+from firststep.rules.registry import register_method
+from firststep.rules.rule import Moves, Rule, build_rule, descend, require_rate
 
 
-def warp_maml(rate: float = DEFAULT_RATE) -> Rule:
-    """-α g on all but the warp layers (Flennerhag et al., "Warped Gradient Descent", ICLR 2020).
+@register_method("warp-maml", prepare=warp)
+def warp_maml(rate: float = DEFAULT_RATE, moves: Moves = "all") -> Rule:
+    """Return the rule -α g on all but the warp layers (Flennerhag et al., ICLR 2020).
 
-    The preconditioning is in the network: see :class:`firststep.backbones.WarpedConv`. The warp layers are
-    parameters of the network like any other to the meta-gradient, and to the subsets ``body`` and ``all`` of
-    the conditioning loss; they are no parameters of the rule. Any network will do that names the submodules
-    which the inner loop leaves alone in its attribute ``outer_loop_only``.
+    The network does the preconditioning: see :class:`firststep.backbones.WarpedConv`. Warp layers belong to
+    the network, not to the rule: the meta-gradient and the subsets ``body`` and ``all`` include them. Any
+    network works that lists the submodules which the inner loop must not move in ``outer_loop_only``.
 
     Examples:
         >>> warped = fs.warp(network)
@@ -23,18 +25,16 @@ def warp_maml(rate: float = DEFAULT_RATE) -> Rule:
         >>> [name for name in moved if "warps" in name]
         []
     """
-    rate = require_rate(rate)
-    return Rule(
-        name="warp-maml", init=no_parameters, update=partial(descend, rate=rate), moves=_all_but_the_warps
-    )
+    update = partial(descend, rate=require_rate(rate))
+    return build_rule("warp-maml", update, moves, allowed=_all_but_the_warps)
 
 
-def _all_but_the_warps(model: FunctionalModule) -> tuple[str, ...]:
+def _all_but_the_warps(model: FunctionalModule, names: tuple[str, ...]) -> tuple[str, ...]:
     paths = getattr(model.module, "outer_loop_only", None)
     if not paths:
         raise ValueError(
-            "the method warp-maml needs a network with warp layers: build the model on "
-            f"firststep.backbones.warp(module), not on a {type(model.module).__name__}"
+            "the method warp-maml needs a network with warp layers: pass firststep.warp(network), "
+            f"not a {type(model.module).__name__}"
         )
     prefixes = tuple(f"{path}." for path in paths)
-    return tuple(name for name in model.subset("all") if not name.startswith(prefixes))
+    return tuple(name for name in names if not name.startswith(prefixes))

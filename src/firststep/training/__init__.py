@@ -1,74 +1,36 @@
 """Meta-training: configuration, recipes, the outer loop, checkpoints, run folders and trained models."""
 
+# Names are loaded when they are first used, and those of a configuration without torch, so that
+# `firststep train --help` does not wait for it.
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from firststep.utils.extras import extra
 
-with extra("cli", "firststep.training"):
-    from firststep.training.build import (
-        VALIDATION_SEED,
-        build_meta_learner,
-        choose_device,
-        method_of,
-        open_data,
-        open_images,
-        open_training_data,
-        training_episodes,
-        validation_episodes,
-    )
-    from firststep.training.checkpoint import Checkpoint, load_checkpoint, saved_progress, saved_update
-    from firststep.training.config import TrainConfig, choices
-    from firststep.training.loop import Interrupted, TrainingProgress, train
-    from firststep.training.pretrain_config import PretrainConfig
-    from firststep.training.pretrain_record import Pretraining
-    from firststep.training.pretraining import PretrainProgress, pretrain
-    from firststep.training.provenance import package_version
-    from firststep.training.recipes import RECIPES, recipe
-    from firststep.training.run import BUILTIN, Run, RunTaken, open_run
-    from firststep.training.run_record import RunRecord
-    from firststep.training.sessions import TrainingTime, open_since, training_time
-    from firststep.training.start import check_every_rank_has_tasks, check_same_data
-    from firststep.training.sweep import folder_name, parse_sweep, product_of
-    from firststep.training.trained import TrainedModel, data_for, load_trained
+if TYPE_CHECKING:
+    from firststep.training.public import *  # noqa: F403
+    from firststep.training.public import __all__ as __all__
+else:
+    with extra("cli", "firststep.training"):  # a missing package is reported now, not at the first use
+        from firststep.data import DATASETS as _needs_the_extra  # noqa: F401
 
-__all__ = [
-    "BUILTIN",
-    "RECIPES",
-    "VALIDATION_SEED",
-    "Checkpoint",
-    "Interrupted",
-    "PretrainConfig",
-    "PretrainProgress",
-    "Pretraining",
-    "Run",
-    "RunRecord",
-    "RunTaken",
-    "TrainConfig",
-    "TrainedModel",
-    "TrainingProgress",
-    "TrainingTime",
-    "build_meta_learner",
-    "check_every_rank_has_tasks",
-    "check_same_data",
-    "choices",
-    "choose_device",
-    "data_for",
-    "folder_name",
-    "load_checkpoint",
-    "load_trained",
-    "method_of",
-    "open_data",
-    "open_images",
-    "open_run",
-    "open_since",
-    "open_training_data",
-    "package_version",
-    "parse_sweep",
-    "pretrain",
-    "product_of",
-    "recipe",
-    "saved_progress",
-    "saved_update",
-    "train",
-    "training_episodes",
-    "training_time",
-    "validation_episodes",
-]
+    _WITHOUT_TORCH = {
+        **dict.fromkeys(("RECIPES", "recipe"), "recipes"),
+        **dict.fromkeys(("TrainConfig", "choices"), "config"),
+        "PretrainConfig": "pretrain_config",
+        **dict.fromkeys(("DataSettings", "NetworkSettings", "MethodSettings"), "settings"),
+        **dict.fromkeys(("OuterLoopSettings", "RunningSettings"), "settings"),
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_") and name != "__all__":  # what Python itself asks for while it imports
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        public = import_module(f"{__name__}.{_WITHOUT_TORCH.get(name, 'public')}")
+        if name not in vars(public):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(public, name)
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -1,4 +1,4 @@
-"""An exponential moving average of weights, and how it takes their place for a while."""
+"""Exponential moving average of weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WeightAverage:
 
     @contextmanager
     def in_place_of(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
-        """The weights have the values of the average within, and their own again afterwards, to the bit."""
+        """Replace the weights by the average within the context; restore them bit for bit afterwards."""
         own = {name: value.detach().clone() for name, value in weights.items()}
         try:
             _copy(self.weights, weights)

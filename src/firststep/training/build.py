@@ -1,4 +1,4 @@
-"""From a configuration to the things it names: data, episodes, device, meta-learner."""
+"""Build what a configuration names: data, episodes, device, meta-learner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from firststep.methods import Method, build_method
 from firststep.training.config import TrainConfig
 
 VALIDATION_SEED = 1_000_001
-"""Of the validation episodes; training and test have other seeds, so that changing one changes no other."""
+"""Seed of the validation episodes; training and test episodes have seeds of their own."""
 
 
 def choose_device(name: str) -> torch.device:
@@ -46,7 +46,7 @@ def choose_device(name: str) -> torch.device:
         raise FirststepError(f"{name} is not a device; try cpu, cuda or cuda:0") from None
     if device.type == "cuda":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of missing drivers; our own line says it
+            warnings.simplefilter("ignore")  # torch warns of missing drivers; the error below says so
             if not torch.cuda.is_available():
                 raise FirststepError(f"device {name}: PyTorch sees no CUDA device here; use cpu")
     try:
@@ -57,7 +57,7 @@ def choose_device(name: str) -> torch.device:
 
 
 class DataSettings(Protocol):
-    """What configurations of every kind say about their data."""
+    """Data settings that all kinds of configuration have."""
 
     @property
     def data(self) -> str: ...
@@ -82,7 +82,7 @@ class DataSettings(Protocol):
 
 
 def open_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """The dataset of a configuration as its network takes it; its cache is built if there is none.
+    """Open the dataset of a configuration as its network takes it; build its cache if there is none.
 
     Examples:
         >>> from firststep.training import open_data
@@ -93,7 +93,7 @@ def open_data(config: DataSettings, progress: ProgressCallback | None = None) ->
 
 
 def open_images(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """The same as images, also where the network takes features of them."""
+    """Open the dataset as images, even if the network takes features of them."""
     size = config.image_size
     if size is None and config.network is not None:
         size = native_image_size(config.network)
@@ -111,7 +111,7 @@ def open_images(config: DataSettings, progress: ProgressCallback | None = None) 
 
 
 def through_body(data: Dataset, config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """The features of a dataset where the network has a frozen body, computed once; else the dataset."""
+    """Return the features of a dataset if the network has a frozen body, else the dataset itself."""
     backbone = BACKBONES[config.backbone]
     if backbone.body is None:
         return data
@@ -126,11 +126,11 @@ def through_body(data: Dataset, config: DataSettings, progress: ProgressCallback
 
     count = compute(np.zeros((1, data.channels, data.image_size, data.image_size), np.float32)).shape[1]
     frozen = FrozenBody(name=config.backbone, digest=digest, features=count, compute=compute)
-    return FeatureDataset.of(data, frozen, progress)
+    return FeatureDataset(data, frozen, progress)
 
 
 def open_training_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """:func:`open_data` with all done that a training waits for: the features of a frozen body, if any."""
+    """Open the dataset and compute the features of a frozen body, if any, before training starts."""
     data = open_data(config, progress)
     if isinstance(data, FeatureDataset):
         for split in ("train", "val"):
@@ -149,7 +149,7 @@ def build_meta_learner(
     device: torch.device | None = None,
     weights_follow: bool = False,
 ) -> MetaLearner:
-    """The untrained meta-learner of a configuration for images of this form.
+    """Build the untrained meta-learner of a configuration.
 
     Args:
         config: what to build.
@@ -175,13 +175,10 @@ def build_meta_learner(
             method.prepare(network, generator).to(device),
             method.rule,
             steps=config.steps,
-            conditioning=config.term,
+            conditioning=config.conditioning_loss,
             head=config.head,
-            engine=config.engine,
-            compile=config.compile,
-            memory=None if config.memory is None else config.memory * 2**20,
-            streams=config.streams,
-            # A generator of its own: the rule's initial values do not depend on the network's size.
+            **vars(config.engine_options),
+            # Separate generator: the rule's initial values must not depend on the network's size.
             generator=torch.Generator().manual_seed(config.seed),
         )
     except ValueError as error:

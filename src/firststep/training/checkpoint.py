@@ -1,11 +1,10 @@
-"""Checkpoints: one safetensors file with all that a run needs to continue, or to be used.
+"""Checkpoints: one safetensors file that a run can resume from, or that a model is loaded from.
 
-The tensors of the meta-learner have the names of its ``state_dict()``, so that a ``best`` checkpoint is
-loaded with ``meta.load_state_dict(safetensors.torch.load_file(path))``. The optimiser's are beside them, as
-``optimiser/exp_avg/NAME`` and so on, and so is the average of the weights, if there is one, as
-``average/NAME``. Episodes are a pure function of the seed and their number, so there is
-no generator state to keep: the number of the next update is enough. A digest of all of it is written beside
-it and checked when it is read: a flipped bit or two exchanged tensors are noticed.
+The tensors of the meta-learner have the names of its ``state_dict()``, so
+``meta.load_state_dict(safetensors.torch.load_file(path))`` loads a ``best`` checkpoint. The optimiser's state
+is stored as ``optimiser/exp_avg/NAME`` etc., and the moving average of the weights, if any, as
+``average/NAME``. There is no generator state: episodes are a function of the seed and their number, so the
+number of the next update is enough. The header holds a digest of the contents, which is checked on loading.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ from firststep.network import Params
 from firststep.utils import parse_json, replacing, to_record
 
 FORMAT = "firststep-2"
-OLD_FORMAT = "firststep-1"
 _FAMILY = "firststep-"
-_OPTIMISER, _AVERAGE = "optimiser/", "average/"
+_OPTIMIZER, _AVERAGE = "optimiser/", "average/"  # spelled so in stored files
 
 
 class Best(TypedDict):
@@ -52,23 +50,23 @@ class Checkpoint:
     update: int
     model: Params
     """The meta-learner's ``state_dict()``."""
-    optimiser: Params
-    """Adam's moments as ``exp_avg/NAME`` ...; empty in a checkpoint that is only to be used."""
+    optimizer: Params
+    """The optimiser's state, such as Adam's ``exp_avg/NAME``; empty in a ``best`` checkpoint."""
     best: Best
     """The best validation so far: its accuracy and update."""
     average: Params = field(default_factory=dict)
-    """Moving average of the parameters; empty if there is none, or if the checkpoint is only to be used."""
+    """Moving average of the parameters; empty without one, and in a ``best`` checkpoint."""
 
     @property
     def tensors(self) -> Params:
-        """All tensors of the file, by their names there."""
-        beside = {_OPTIMISER + name: value for name, value in self.optimiser.items()}
+        """All tensors of the file by name."""
+        beside = {_OPTIMIZER + name: value for name, value in self.optimizer.items()}
         beside |= {_AVERAGE + name: value for name, value in self.average.items()}
         return {name: value.detach().cpu().contiguous() for name, value in (self.model | beside).items()}
 
     @cached_property
     def digest(self) -> str:
-        """Of everything in it: names, types, shapes and bits of the tensors, update and best validation."""
+        """SHA-256 of update, best validation, and names, dtypes, shapes and values of all tensors."""
         digest = hashlib.sha256(json.dumps([self.update, self.best], sort_keys=True).encode())
         for name, value in sorted(self.tensors.items()):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
@@ -76,21 +74,21 @@ class Checkpoint:
         return digest.hexdigest()
 
     def save(self, path: Path) -> None:
-        # One entry: safetensors writes several in no fixed order, and equal runs shall have equal files.
+        # One entry: safetensors writes several in no fixed order, but equal runs must have equal files.
         state = {"update": self.update, "best": self.best, "digest": self.digest}
         with replacing(path) as temporary:
-            # Not by save_file, which has a temporary file of its own that would outlive a kill.
+            # save_file would leave its own temporary file behind after a kill.
             temporary.write_bytes(serialise(self.tensors, {FORMAT: json.dumps(state)}))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """What the header of a file says beside its tensors."""
+    """The header of a file."""
 
     update: int
     best: Best
     digest: str | None = None
-    """Files that were written before there were digests have none."""
+    """None in files of versions that stored no digest."""
 
     def __post_init__(self) -> None:
         if self.update < 0:
@@ -98,7 +96,7 @@ class _State:
 
 
 def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
-    """The checkpoint in a file, of this format or the one before.
+    """Read a checkpoint and check its digest.
 
     Examples:
         >>> from firststep.training import load_checkpoint
@@ -107,17 +105,15 @@ def load_checkpoint(path: Path, device: torch.device) -> Checkpoint:
     """
     try:
         with _opened(path, device) as file:
-            state, is_old = _state(file, path)
+            state = _state(file, path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise _damaged(path, str(error)) from None
-    if is_old:
-        tensors = {_new_name(name): value for name, value in tensors.items()}
     checkpoint = Checkpoint(
         update=state.update,
         best=state.best,
-        model={n: value for n, value in tensors.items() if not n.startswith((_OPTIMISER, _AVERAGE))},
-        optimiser=_group(tensors, _OPTIMISER),
+        model={n: value for n, value in tensors.items() if not n.startswith((_OPTIMIZER, _AVERAGE))},
+        optimizer=_group(tensors, _OPTIMIZER),
         average=_group(tensors, _AVERAGE),
     )
     if state.digest not in (None, checkpoint.digest):
@@ -130,70 +126,53 @@ def _group(tensors: Params, prefix: str) -> Params:
 
 
 def saved_update(path: Path) -> int:
-    """The meta-update that a checkpoint is from, without reading its tensors; 0 if there is none."""
+    """Return the meta-update of a checkpoint without reading its tensors; 0 if there is no checkpoint."""
     return saved_progress(path)[0]
 
 
 def saved_progress(path: Path) -> tuple[int, int]:
-    """The meta-update that a checkpoint is from and that of the best validation until then."""
+    """Return the meta-update of a checkpoint and that of the best validation so far; 0, 0 without one."""
     if not path.exists():
         return 0, 0
     try:
         with _opened(path, torch.device("cpu")) as file:
-            state = _state(file, path)[0]
+            state = _state(file, path)
             return state.update, state.best["update"]
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise _damaged(path, str(error)) from None
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a safetensors file is one of ours."""
+    """Return whether a safetensors file is a checkpoint of firststep."""
     with _opened(path, torch.device("cpu")) as file:
         return any(name.startswith(_FAMILY) for name in file.metadata() or {})
 
 
 def _opened(path: Path, device: torch.device) -> Any:
-    if not path.is_file():  # a pipe would be waited for
+    if not path.is_file():  # opening a pipe would block
         raise FirststepError(f"there is no checkpoint {path}")
     return safe_open(path, framework="pt", device=str(device))
 
 
-def _state(file: Any, path: Path) -> tuple[_State, bool]:
-    """What the header says, and whether the file is of the old format."""
+def _state(file: Any, path: Path) -> _State:
     metadata = file.metadata() or {}
-    known = next((name for name in (FORMAT, OLD_FORMAT) if name in metadata), None)
-    if known is None:
-        newer = next((name for name in metadata if name.startswith(_FAMILY)), None)
-        if newer:
-            raise FirststepError(
-                f"{path} has the format {newer}, which this version of firststep cannot read"
-            )
+    found = next((name for name in metadata if name.startswith(_FAMILY)), None)
+    if found is None:
         raise FirststepError(f"{path} is a safetensors file, but not a checkpoint of firststep")
-    content = parse_json(metadata[known], f"{path}: header")
-    if known == OLD_FORMAT and isinstance(content, dict) and isinstance(content.get("facts"), dict):
-        content = {**content, "best": content["facts"].get("best")}
-    return to_record(content, _State, f"{path}: header"), known == OLD_FORMAT
+    if found != FORMAT:
+        raise FirststepError(f"{path} has the format {found}, which this version of firststep cannot read")
+    where = f"{path}: header"
+    return to_record(parse_json(metadata[FORMAT], where), _State, where)
 
 
 def _damaged(path: Path, reason: str) -> FirststepError:
     return FirststepError(f"{path} is damaged ({reason}); use another checkpoint of the run")
 
 
-def _new_name(name: str) -> str:
-    """Format 1 had the groups ``params/``, ``own/`` and ``optimiser/KIND/GROUP/``."""
-    group, _, rest = name.partition("/")
-    if group == "optimiser":
-        kind, _, parameter = rest.partition("/")
-        return f"{_OPTIMISER}{kind}/{_new_name(parameter)}"
-    if group == "own":
-        return f"rule_params.{rest.replace('.', '/')}"
-    return f"network.{rest}"
-
-
 def check_fits(
     path: Path, expected: dict[str, Tensor], found: dict[str, Tensor], part: str | None = None
 ) -> None:
-    """A checkpoint of another architecture or method is refused, with the first difference."""
+    """Refuse a checkpoint of another architecture or method, and name the first difference."""
     for name in sorted(expected.keys() | found.keys()):
         what = part or ("method" if name.startswith("rule_params.") else "network")
         if name not in found:

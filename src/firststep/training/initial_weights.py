@@ -14,7 +14,8 @@ from torch import Tensor
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.training.checkpoint import is_checkpoint, load_checkpoint
-from firststep.training.run import BUILTIN, Run, open_run
+from firststep.training.run import BUILTIN, open_run
+from firststep.training.run_folder import RunFolder
 
 NETWORK, RULE = "network.", "rule_params."
 
@@ -54,7 +55,7 @@ def _file(source: str) -> Path:
         return open_run(source).checkpoint_path("best")
     path = Path(source).expanduser()
     if path.is_dir():
-        path = Run(path).checkpoint_path("best")
+        path = RunFolder(path).checkpoint_path("best")
         if not path.is_file():
             raise FirststepError(f"`init` {source}: there is no best checkpoint in it yet ({path})")
     if not path.is_file():

@@ -42,7 +42,7 @@ from firststep.utils import StopRequest, stop_requests
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """What a callback is told after every update.
+    """The progress that a callback receives after every update.
 
     Examples:
         >>> from dataclasses import replace
@@ -70,7 +70,7 @@ OnUpdate = Callable[[TrainingProgress], None]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop and has saved; the message says how to go on.
+    """Training was asked to stop and has saved a checkpoint; the message says how to resume.
 
     Examples:
         >>> from firststep.training import Interrupted
@@ -92,7 +92,7 @@ def train(
     data: Dataset | None = None,
     team: Team | None = None,
 ) -> Run:
-    """Meta-train into the new folder ``out``, or go on with the run in the folder ``resume``.
+    """Meta-train into the new folder ``out``, or resume the run in the folder ``resume``.
 
     A run that was killed at any moment and is resumed ends bit-identical to one that was not: the same
     checkpoint, the same metrics. The same holds for any number of processes.
@@ -100,7 +100,7 @@ def train(
     Args:
         config: what to train.
         out: the folder of the new run.
-        resume: the folder of a run that was cut; its own configuration is used.
+        resume: the folder of an interrupted run; its own configuration is used.
         updates: with ``resume``, train to this many meta-updates instead, which is then what the run's
             record says. Except where something follows a schedule over the whole training (maml++, cosine),
             the result is that of a run configured so from the start.
@@ -172,7 +172,7 @@ class _Training:
             def open_log() -> None:
                 self.log = held.enter_context(MetricsLog(self.run, self.state.update))
 
-            # From here on every rank can be asked to stop, before there is a sign of life.
+            # Wait until every rank handles stop requests, before anything is logged.
             self.team.barrier()
             self.team.on_rank0(open_log)
             self._updates(stop)
@@ -211,7 +211,7 @@ class _Training:
         total = self.team.ordered_sum(size)
         computed = []
         tasks = (to_task(self.training[n], self.meta.device) for n in self.team.share(numbers))
-        # Whether tasks are computed side by side must not depend on how many of them are this process's.
+        # `several` follows from the whole meta-batch: results must not depend on the number of processes.
         for result in self.meta.iterate_task_gradients(tasks, query_weights=weights, several=size > 1):
             total.add(result.gradients)
             computed.append(result._replace(gradients={}))  # they are in the sum
@@ -227,7 +227,7 @@ class _Training:
         return report
 
     def _validate(self, report: BatchReport) -> tuple[Measurement, Measurement | None]:
-        """Of the weights, and of their average if there is one."""
+        """Validate the weights, and their average if there is one; log and save."""
         steps = range(self.config.steps + 1)
         episodes = range(self.config.validation_episodes)
         validation = self._measure(self.validation, episodes, steps)
@@ -239,13 +239,13 @@ class _Training:
             "validation_half_width": validation.half_width().tolist(),
         }
         for name, metric in METRICS.items():
-            # What belongs to the step that follows has stages 0..K-1: for κ, what the loss constrains.
+            # Metrics of the next step, such as κ, have stages 0..K-1: those that the loss constrains.
             stages = slice(0, -1 if metric.before_step else None)
             for split, measured in (("train", training), ("validation", validation)):
                 entry[f"{split}_{name}"] = measured.mean(name)[stages].tolist()
         every = self.config.all_every
         if every and (self.state.update // self.config.validate_every) % every == 0:
-            # `all` is costlier: on the tasks of one meta-batch of each kind.
+            # `all` is expensive: measure it on one meta-batch per split.
             few, of_gram = range(len(report.numbers)), ("condition_number", "rank")
             for split, source, some in (
                 ("train", self.training, report.numbers),
@@ -270,9 +270,9 @@ class _Training:
             assert self.log is not None
             self.log.write(self.state.update, entry)
             if is_best:
-                # Before `last`: if we are killed in between, the resumed run comes by here again.
+                # Before `last`: after a kill in between, the resumed run repeats this validation.
                 with self.state.averaged() if which == "averaged" else nullcontext():
-                    self.state.checkpoint(optimiser=False).save(self.run.checkpoint_path("best"))
+                    self.state.checkpoint(optimizer=False).save(self.run.checkpoint_path("best"))
             self._save_last()
 
         self.team.on_rank0(write)
@@ -286,16 +286,15 @@ class _Training:
         subset: str | None = None,
         metrics: Sequence[str] | None = None,
     ) -> Measurement:
-        constrained = self.config.subset if self.config.term is not None else "cls"
         mine = measure_tasks(
             self.meta,
             (to_task(source[number], self.meta.device) for number in self.team.share(numbers)),
             steps=steps,
-            subset=subset or constrained,
+            subset=subset or self.config.measured_subset,
             metrics=metrics,
             check_finite=False,  # the next update stops, on all ranks, and names the episode
         )
         return mine.gather(self.team, len(numbers))
 
     def _save_last(self) -> None:
-        self.state.checkpoint(optimiser=True).save(self.run.checkpoint_path("last"))
+        self.state.checkpoint(optimizer=True).save(self.run.checkpoint_path("last"))

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firststep.backbones import BACKBONES
-from firststep.data import DATASETS
 from firststep.errors import FirststepError
 from firststep.training.config import LARGEST_SEED, MOST_THREADS, unknown_value
+from firststep.training.settings import DataSettings
 
 MOST_EPOCHS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainConfig:
+class PretrainConfig(DataSettings):
     """Ordinary classification of all training classes.
 
     Examples:
@@ -26,31 +25,14 @@ class PretrainConfig:
         64
     """
 
-    # What is learned from
-    data: str = "glyphs"
-    """glyphs (embedded), omniglot, cifar-fs, fc100, mini-imagenet, tiered-imagenet, cub or folder."""
-    data_path: Path | None = None
-    """Folder or archive that holds the dataset; not for glyphs."""
-    image_size: int | None = None
-    """Side of the images in pixels; the dataset's usual size if left out."""
-    rotations: bool = False
-    """omniglot: quarter turns as extra classes."""
     augment: bool = True
     """Random crops, flips (not of drawings) and colour jitter."""
-    partial: bool = False
-    """Accept data that differs from the official classes and counts."""
-    skip_broken: bool = False
-    """Leave out images that cannot be decoded."""
-    cache: Path | None = None
-    """Folder for the image cache, instead of beside the data or the user's cache folder."""
-
-    # The network
+    ways: int = 5
+    """Classes of a validation episode, which nearest class means classify."""
     backbone: str = "conv4"
-    """conv4, conv6, resnet10, resnet18 or a registered one."""
+    """Name of the network, as in ``firststep.BACKBONES``; not one that is pretrained."""
     filters: int | None = None
     """Channels of each block of conv4 and conv6; 64 if left out."""
-
-    # The optimisation
     epochs: int = 20
     """Passes over all training images."""
     batch: int = 64
@@ -61,34 +43,23 @@ class PretrainConfig:
     """Of all parameters."""
     seed: int = 0
     """Decides the initial values, the order of the images and their changes."""
-
-    # Validation
-    ways: int = 5
-    """Classes of a validation episode, which nearest class means classify."""
-    shots: int = 5
-    """Support images of each class."""
-    queries: int = 16
-    """Query images of each class."""
     validation_episodes: int = 100
     """Fixed validation episodes; the weights with the best accuracy on them are kept."""
-
-    # The machine
     device: str = "auto"
     """cpu, cuda, cuda:1, ...; auto takes a GPU if there is one."""
     threads: int = 0
     """CPU threads; 0 leaves PyTorch's choice."""
 
     def __post_init__(self) -> None:
+        from firststep.backbones import BACKBONES  # imports torch: the help has no configuration yet
+        from firststep.data import DATASETS
+
         for option, allowed in (("data", tuple(DATASETS)), ("backbone", tuple(BACKBONES))):
             if getattr(self, option) not in allowed:
                 raise unknown_value(option, getattr(self, option), allowed)
         if BACKBONES[self.backbone].body is not None:
             raise FirststepError(
                 f"`backbone` {self.backbone} is pretrained already: leave `firststep pretrain` out"
-            )
-        if BACKBONES[self.backbone].body is not None:
-            raise FirststepError(
-                f"`backbone={self.backbone}` is pretrained and frozen already: start with `firststep train`"
             )
         limits = {
             "epochs": (1, MOST_EPOCHS), "batch": (2, 2**20), "seed": (0, LARGEST_SEED), "ways": (2, 2**16),

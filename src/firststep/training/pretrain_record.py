@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import torch
-
-from firststep.data import Dataset, Preprocessing
+from firststep.data import Dataset
 from firststep.errors import FirststepError
-from firststep.training.checkpoint import Checkpoint, load_checkpoint
 from firststep.training.pretrain_config import PretrainConfig
 from firststep.training.provenance import collect_provenance
-from firststep.utils import (
-    check_format,
-    make_folder,
-    parse_json,
-    read_bytes,
-    read_json,
-    remove_leftovers,
-    to_record,
-    try_lock,
-    write_json,
-)
+from firststep.training.run_folder import Record, RunFolder
+from firststep.utils import check_format, parse_json, read_bytes, read_json, to_record
 
 FORMAT = "firststep-pretrain-1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainRecord:
+class PretrainRecord(Record):
+    FORMAT: ClassVar[str] = FORMAT
+
     config: PretrainConfig
-    data_fingerprint: str
-    preprocessing: Preprocessing
-    firststep: str | None = None
-    commit: str | None = None
-    torch: str
-    python: str
-    machine: str
 
 
 @dataclass(frozen=True)
-class Pretraining:
+class Pretraining(RunFolder):
     """The folder of a pretraining: ``TrainConfig(init=folder)`` starts from its best weights.
 
     Examples:
@@ -52,18 +34,7 @@ class Pretraining:
         PosixPath('pretrained/checkpoints/best.safetensors')
     """
 
-    folder: Path
-
-    @property
-    def record_path(self) -> Path:
-        return self.folder / "pretrain.json"
-
-    @property
-    def metrics_path(self) -> Path:
-        return self.folder / "metrics.jsonl"
-
-    def checkpoint_path(self, which: str) -> Path:
-        return self.folder / "checkpoints" / f"{which}.safetensors"
+    RECORD: ClassVar[str] = "pretrain.json"
 
     @cached_property
     def record(self) -> PretrainRecord:
@@ -77,23 +48,16 @@ class Pretraining:
     def config(self) -> PretrainConfig:
         return self.record.config
 
-    def load(self, which: str, device: torch.device) -> Checkpoint:
-        return load_checkpoint(self.checkpoint_path(which), device)
-
     def metrics(self) -> list[dict[str, Any]]:
-        """A line for each epoch."""
+        """Return the logged lines, one per epoch."""
         lines = read_bytes(self.metrics_path).splitlines() if self.metrics_path.exists() else []
         return [parse_json(line, f"{self.metrics_path}, line {n}") for n, line in enumerate(lines, 1)]
 
     def open(self, config: PretrainConfig, data: Dataset, *, is_new: bool, held: ExitStack) -> None:
-        """Make the folder or check it, and lock it for as long as ``held``."""
+        """Make or check the folder, and lock it until ``held`` closes."""
         if is_new:
-            make_folder(self.checkpoint_path("last").parent)
-        lock = try_lock(self.folder / ".lock")
-        if lock is None:
-            raise FirststepError(f"another process is training in {self.folder}")
-        held.enter_context(lock)
-        remove_leftovers(self.folder)
+            self.make_folder()
+        held.enter_context(self.lock())
         if not is_new:
             if self.record.data_fingerprint != data.fingerprint:
                 raise FirststepError(f"{self.folder} was trained on other data: it cannot go on with these")
@@ -110,10 +74,4 @@ class Pretraining:
             preprocessing=data.preprocessing,
             **collect_provenance(config.device),
         )
-        content = {
-            "format": FORMAT,
-            **asdict(record),
-            "config": config.to_json(),
-            "preprocessing": data.preprocessing.describe(),
-        }
-        write_json(self.record_path, content)
+        record.save(self.record_path)

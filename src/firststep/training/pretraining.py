@@ -1,7 +1,7 @@
 """Pretraining: a plain classifier over all training classes, whose body meta-training can start from.
 
-What follows meta-training and what does not is the same as there: a run is a folder, it survives a kill, and
-a resumed one ends bit for bit as one that was never cut. The kept weights are those whose features classify
+As in meta-training, a run is a folder, survives a kill, and when resumed ends bit-identical to an
+uninterrupted run. The kept weights are those whose features classify
 validation episodes best by nearest class means, the simplest few-shot classifier: classes that the network
 has never seen decide, as they do in meta-training.
 """
@@ -22,7 +22,8 @@ from torch.nn import functional as F
 from firststep.backbones import build_backbone
 from firststep.data import Augmentation, Dataset, Draws, Episodes
 from firststep.errors import FirststepError
-from firststep.evaluation import half_width, nearest_means_accuracy, to_task
+from firststep.evaluation import half_width, to_task
+from firststep.evaluation._internal import nearest_means_accuracy
 from firststep.network import FunctionalModule
 from firststep.training.build import VALIDATION_SEED, choose_device, open_data
 from firststep.training.checkpoint import Best, Checkpoint, check_fits
@@ -37,7 +38,7 @@ MOMENTUM = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainProgress:
-    """What a callback is told after every step.
+    """The progress that a callback receives after every step.
 
     Examples:
         >>> from firststep.training import PretrainProgress
@@ -66,12 +67,12 @@ def pretrain(
     on_step: Callable[[PretrainProgress], None] | None = None,
     data: Dataset | None = None,
 ) -> Pretraining:
-    """Pretrain into the new folder ``out``, or go on with the one in the folder ``resume``.
+    """Pretrain into the new folder ``out``, or resume the one in the folder ``resume``.
 
     Args:
         config: what to train.
         out: folder of the new pretraining; ``TrainConfig(init=...)`` takes it.
-        resume: folder of one that was cut; its own configuration is used.
+        resume: folder of an interrupted one; its own configuration is used.
         on_step: called after every step.
         data: the dataset of ``config``, if it is open already.
 
@@ -125,7 +126,7 @@ class _Pretraining:
         network = _network(config, data, len(self.split.classes)).to(self.device)
         self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.functional = FunctionalModule(self.network)
-        self.optimiser = torch.optim.SGD(
+        self.optimizer = torch.optim.SGD(
             self.network.parameters(),
             config.rate,
             momentum=MOMENTUM,
@@ -162,21 +163,21 @@ class _Pretraining:
         for step in range(self._steps):
             rows = np.sort(order[step * config.batch : (step + 1) * config.batch])
             images, labels = self._batch(rows, draws)
-            for group in self.optimiser.param_groups:
+            for group in self.optimizer.param_groups:
                 group["lr"] = scheduled_rate(
                     config.rate,
                     "cosine",
                     self.epoch * self._steps + step,
                     total=config.epochs * self._steps,
                 )
-            self.optimiser.zero_grad()
+            self.optimizer.zero_grad()
             loss = F.cross_entropy(self.network(images), labels)
             loss.backward()
             if not bool(torch.isfinite(loss)):
                 raise FirststepError(
                     f"the loss is not finite in epoch {self.epoch + 1}; a smaller `rate` may help"
                 )
-            self.optimiser.step()
+            self.optimizer.step()
             losses += loss.item()
             self._report(self.epoch + 1, step + 1, losses / (step + 1))
         return losses / self._steps
@@ -226,13 +227,13 @@ class _Pretraining:
 
     def _checkpoint(self, *, momenta: bool) -> Checkpoint:
         state = {
-            f"momentum/{name}": self.optimiser.state[parameter]["momentum_buffer"]
+            f"momentum/{name}": self.optimizer.state[parameter]["momentum_buffer"]
             for name, parameter in self.network.named_parameters()
         }
         return Checkpoint(
             update=self.epoch,
             model={NETWORK + name: value for name, value in self.network.state_dict().items()},
-            optimiser=state if momenta else {},
+            optimizer=state if momenta else {},
             best=self.best,
         )
 
@@ -244,12 +245,12 @@ class _Pretraining:
         own = {NETWORK + name: value for name, value in self.network.state_dict().items()}
         check_fits(path, own, saved.model)
         momenta = {f"momentum/{name}": value.detach() for name, value in self.network.named_parameters()}
-        check_fits(path, momenta, saved.optimiser, "optimiser")
+        check_fits(path, momenta, saved.optimizer, "optimiser")
         self.network.load_state_dict(
             {name.removeprefix(NETWORK): value for name, value in saved.model.items()}
         )
         for name, parameter in self.network.named_parameters():
-            self.optimiser.state[parameter] = {"momentum_buffer": saved.optimiser[f"momentum/{name}"]}
+            self.optimizer.state[parameter] = {"momentum_buffer": saved.optimizer[f"momentum/{name}"]}
         self.epoch, self.best = saved.update, saved.best
 
 

@@ -1,4 +1,4 @@
-"""Where a run was computed and with what: versions, commit, hardware."""
+"""Provenance of a run: versions, commit, hardware."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "__init__.py"
 
 
 def collect_provenance(device: str = "auto") -> dict[str, Any]:
-    """The machine and the code that computed a result."""
+    """Return the machine and code versions of this process."""
     return {
         "firststep": package_version(),
         "commit": commit(),
@@ -25,7 +25,7 @@ def collect_provenance(device: str = "auto") -> dict[str, Any]:
 
 
 def package_version() -> str | None:
-    """Of the installed package; None where it is used without being installed."""
+    """Return the version of the installed package; None if it is not installed."""
     try:
         return metadata.version("firststep")
     except metadata.PackageNotFoundError:
@@ -33,7 +33,7 @@ def package_version() -> str | None:
 
 
 def hardware(device: str = "auto") -> str:
-    """The processor with its threads, and the GPU where one is used."""
+    """Return the processor with its thread count, and the GPU if one is used."""
     text = f"{_processor()} ({platform.machine()}), {torch.get_num_threads()} threads"
     if device == "cpu" or not torch.cuda.is_available():
         return text
@@ -50,8 +50,8 @@ def _processor() -> str:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this code is from, marked where files were changed; None elsewhere."""
-    # An environment inside some other repository does not make that repository ours: files must be tracked.
+    """Return the commit of this checkout, marked if files were changed; None outside a checkout."""
+    # The package may be installed inside another repository: only count one that tracks our files.
     if _git(PACKAGE.parent, "ls-files", "--error-unmatch", PACKAGE.name) is None:
         return None
     found = _git(PACKAGE.parent, "rev-parse", "--short=12", "HEAD")

@@ -1,25 +1,25 @@
-"""``run.json``: what a run is and with what it was made, and ``metrics.jsonl``: what it logged."""
+"""``run.json``: configuration, data and versions of a run; ``metrics.jsonl``: its logged metrics."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from firststep.data import Preprocessing
 from firststep.errors import FirststepError
 from firststep.training.config import TrainConfig
-from firststep.utils import check_format, parse_json, read_bytes, read_json, to_record, write_json
+from firststep.training.run_folder import Record
+from firststep.utils import check_format, parse_json, read_bytes, read_json, to_record
 
 FORMAT, OLD_FORMAT = "firststep-run-2", "firststep-run-1"  # format 1 did not say so; all else is the same
 
 Entry = dict[str, Any]
-"""A line of the metrics: ``update``, and numbers or a number for each inner step."""
+"""A line of the metrics: ``update``, scalars, and lists with one number per inner step."""
 ALWAYS_LOGGED = ("update", "query_loss", "validation_accuracy", "validation_half_width")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRecord:
+class RunRecord(Record):
     """Written when a run begins; its configuration changes when it is resumed with more updates.
 
     Examples:
@@ -27,26 +27,11 @@ class RunRecord:
         (True, True)
     """
 
-    config: TrainConfig
-    data_fingerprint: str
-    preprocessing: Preprocessing
-    init_digest: str | None = None
-    """Of the weights that it started from, where the configuration names some."""
-    firststep: str | None = None
-    """Version of the package."""
-    commit: str | None = None
-    torch: str
-    python: str
-    machine: str
+    FORMAT: ClassVar[str] = FORMAT
 
-    def save(self, path: Path) -> None:
-        content = {
-            "format": FORMAT,
-            **asdict(self),
-            "config": self.config.to_json(),
-            "preprocessing": self.preprocessing.describe(),
-        }
-        write_json(path, content)
+    config: TrainConfig
+    init_digest: str | None = None
+    """Digest of the weights that the run started from, where the configuration names some."""
 
 
 def read_run_record(path: Path) -> RunRecord:
@@ -57,7 +42,7 @@ def read_run_record(path: Path) -> RunRecord:
 
 
 def read_metrics(path: Path, tolerant: bool = False) -> list[Entry]:
-    """The logged lines, in order; ``tolerant`` leaves out lines that cannot be read, as after a kill."""
+    """Return the logged lines in order; ``tolerant`` skips lines that cannot be read, as after a kill."""
     entries = []
     for number, line in enumerate(read_bytes(path).splitlines(), 1):
         try:

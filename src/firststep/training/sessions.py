@@ -1,6 +1,6 @@
-"""How long a run was trained: a session for each process that worked on it.
+"""Training time of a run, as one session per process that trained it.
 
-In a file of its own, because all else in a run's folder is the same whether it was interrupted or not.
+Sessions have their own file, since all other files are identical for interrupted and uninterrupted runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TrainingTime:
     seconds: float
     sessions: int
     killed: int
-    """Sessions that were killed: their time is not known."""
+    """Number of killed sessions, whose time is unknown."""
 
     def __str__(self) -> str:
         text = f"{self.seconds:.0f} s" if self.seconds < 600 else f"{self.seconds / 3600:.1f} h"
@@ -39,7 +39,7 @@ class TrainingTime:
 
 @contextmanager
 def timed(folder: Path, device: str) -> Iterator[None]:
-    """Record that a session began, and at its end how long it was."""
+    """Record the start of a session, and its duration at the end."""
     path = folder / FILE
     before = _sessions(path)
     session = _Session(machine=hardware(device))
@@ -52,7 +52,7 @@ def timed(folder: Path, device: str) -> Iterator[None]:
 
 
 def training_time(folder: Path) -> TrainingTime | None:
-    """None for a run without a record of its sessions.
+    """Return the training time of a run; None without a record of sessions.
 
     Examples:
         >>> from firststep.training import training_time
@@ -67,12 +67,12 @@ def training_time(folder: Path) -> TrainingTime | None:
 
 
 def open_since(folder: Path) -> float | None:
-    """When the last session began, in seconds since 1970, if it has not ended: it goes on, or was killed."""
+    """Return when the last session began, in seconds since 1970; None if it has ended."""
     path = folder / FILE
     sessions = _sessions(path)
     if not sessions or sessions[-1].seconds is not None:
         return None
-    return path.stat().st_mtime  # it is written when a session begins, and not again before it ends
+    return path.stat().st_mtime  # the file is written at the start and end of a session
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Before the first update: which run it is, its folder and lock, and whether these processes can train it."""
+"""Preparation of a training: choose the run, lock its folder, and check that these processes can train it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resolve_run(
     updates: int | None,
     resume_if_exists: bool,
 ) -> tuple[Run, TrainConfig, bool]:
-    """The run, its configuration from now on, and whether it is new; see ``train`` for the arguments."""
+    """Return the run, its configuration from now on, and whether it is new; arguments as of ``train``."""
     if (resume is None) == (config is None or out is None):
         raise FirststepError("train needs either a configuration and a folder, or a run to resume")
     if resume is not None:
@@ -64,7 +64,7 @@ def lock_folder(
     held: ExitStack,
     init_digest: str | None = None,
 ) -> Checkpoint | None:
-    """Make the folder or check it, lock it for as long as ``held``, and read the run's last checkpoint."""
+    """Make or check the folder, lock it until ``held`` closes, and return the run's last checkpoint."""
     if is_new:
         run.make_folder()
     held.enter_context(run.lock())  # before anything is written: another process may be starting here too
@@ -100,7 +100,7 @@ def check_every_rank_has_tasks(config: TrainConfig, team: Team) -> None:
 
 
 def check_same_data(data: Dataset, team: Team) -> None:
-    """Hosts may have copies of their own, which must be the same."""
+    """Refuse data that differs between hosts, each of which may have its own copy."""
     expected = team.on_rank0(lambda: data.fingerprint)
 
     def compare() -> None:

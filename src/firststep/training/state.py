@@ -26,7 +26,7 @@ class TrainingState:
 
     def __init__(self, meta: MetaLearner, config: TrainConfig) -> None:
         self.meta, self.config = meta, config
-        self.optimiser = _optimiser(list(self._parameters().values()), config)
+        self.optimizer = _optimizer(list(self._parameters().values()), config)
         self.average = None if config.ema is None else WeightAverage(self._parameters(), config.ema)
         self.update = 0
         self.best: Best = {"accuracy": -1.0, "update": 0}
@@ -39,7 +39,7 @@ class TrainingState:
         norm = torch.nn.utils.get_total_norm(list(gradients.values()))
         if config.clip_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(parameters.values(), config.clip_norm, norm)
-        for group in self.optimiser.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = scheduled_rate(
                 config.outer_rate,
                 config.schedule,
@@ -47,7 +47,7 @@ class TrainingState:
                 total=config.total_updates,
                 warmup=config.warmup,
             )
-        self.optimiser.step()
+        self.optimizer.step()
         if self.average is not None:
             self.average.add(parameters, self.update)
         self.update += 1
@@ -57,19 +57,19 @@ class TrainingState:
         """Within, the meta-learner has the averaged weights."""
         return nullcontext() if self.average is None else self.average.in_place_of(self._parameters())
 
-    def checkpoint(self, *, optimiser: bool) -> Checkpoint:
+    def checkpoint(self, *, optimizer: bool) -> Checkpoint:
         """To continue from; without the optimiser's state only to be used."""
         moments = {
             f"{kind}/{name}": value
             for name, parameter in self._parameters().items()
-            for kind, value in self.optimiser.state[parameter].items()
+            for kind, value in self.optimizer.state[parameter].items()
         }
         return Checkpoint(
             update=self.update,
             model=self.meta.state_dict(),
-            optimiser=moments if optimiser else {},
+            optimizer=moments if optimizer else {},
             best=self.best,
-            average=self.average.weights if self.average is not None and optimiser else {},
+            average=self.average.weights if self.average is not None and optimizer else {},
         )
 
     def restore(self, saved: Checkpoint, path: Path) -> None:
@@ -78,9 +78,9 @@ class TrainingState:
         self.meta.load_state_dict(saved.model)
         for name, parameter in self._parameters().items():
             moments = {
-                kind: saved.optimiser[f"{kind}/{name}"]
+                kind: saved.optimizer[f"{kind}/{name}"]
                 for kind in MOMENTS
-                if f"{kind}/{name}" in saved.optimiser
+                if f"{kind}/{name}" in saved.optimizer
             }
             if len(moments) < len(MOMENTS):
                 raise FirststepError(f"{path} lacks the optimiser's state for {name}")
@@ -91,7 +91,7 @@ class TrainingState:
                         f"{path}: the optimiser's {kind} of {name} has another shape or type"
                     )
             # Adam counts its steps on the CPU, whatever device the parameters are on.
-            self.optimiser.state[parameter] = {
+            self.optimizer.state[parameter] = {
                 kind: value.cpu() if kind == "step" else value.to(parameter.device)
                 for kind, value in moments.items()
             }
@@ -105,7 +105,7 @@ class TrainingState:
         return {name: value for name, value in self.meta.named_parameters() if value.requires_grad}
 
 
-def _optimiser(parameters: list[torch.nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
+def _optimizer(parameters: list[torch.nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
     if config.optimizer == "adam":
         return torch.optim.Adam(parameters, config.outer_rate)
     decay = DEFAULT_WEIGHT_DECAY if config.weight_decay is None else config.weight_decay

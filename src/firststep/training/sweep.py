@@ -48,7 +48,7 @@ def parse_sweep(parts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _value(field: str, text: str, kind: Any) -> Any:
-    """A text as the field's type; ``none`` where the field may be left open."""
+    """Convert a text to the field's type; ``none`` becomes None where the field allows it."""
     if isinstance(kind, types.UnionType):
         if text.lower() == "none":
             return None
@@ -64,7 +64,7 @@ def _value(field: str, text: str, kind: Any) -> Any:
 
 
 def product_of(base: TrainConfig, varied: dict[str, list[Any]]) -> dict[str, TrainConfig]:
-    """Every combination, by a name that says what varies and serves as a folder.
+    """Return every combination by a name that lists the varied fields and serves as a folder name.
 
     Examples:
         >>> from firststep.training import product_of
@@ -82,6 +82,6 @@ def product_of(base: TrainConfig, varied: dict[str, list[Any]]) -> dict[str, Tra
 
 
 def folder_name(chosen: dict[str, Any]) -> str:
-    """Such as ``method-maml_seed-0``."""
+    """Return a folder name such as ``method-maml_seed-0``."""
     words = (f"{field}-{value.name if isinstance(value, Path) else value}" for field, value in chosen.items())
     return "_".join(re.sub(r"[^\w.+-]+|_", "-", word) for word in words)

@@ -12,7 +12,8 @@ import torch
 from firststep.data import Dataset, Preprocessing, ProgressCallback, open_dataset
 from firststep.distributed import Team
 from firststep.errors import FirststepError
-from firststep.evaluation import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, Evaluation, evaluate
+from firststep.evaluation import Evaluation, evaluate
+from firststep.evaluation._internal import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED
 from firststep.meta_learner import MetaLearner
 from firststep.training.build import build_meta_learner, open_data, through_body
 from firststep.training.checkpoint import check_fits
@@ -23,7 +24,7 @@ from firststep.training.run import Run, open_run
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A run's model: the learner, what it was trained with, and where its parameters are from.
+    """The model of a run: the learner, its configuration, and the checkpoint of its parameters.
 
     Examples:
         >>> trained.config == run.config, type(trained.meta).__name__
@@ -42,7 +43,7 @@ class TrainedModel:
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """How the images it was trained on were prepared."""
+        """Preprocessing of the training images."""
         return self.run.record.preprocessing
 
     def evaluate(
@@ -64,14 +65,13 @@ class TrainedModel:
     ) -> Evaluation:
         """:func:`firststep.evaluation.evaluate`; what is left out of ways to subset is as trained."""
         config = self.config
-        constrained = config.subset if config.term is not None else "cls"
         return evaluate(
             self.meta,
             data,
             ways=config.ways if ways is None else ways,
             shots=config.shots if shots is None else shots,
             queries=config.queries if queries is None else queries,
-            subset=constrained if subset is None else subset,
+            subset=config.measured_subset if subset is None else subset,
             split=split,
             steps=steps,
             episodes=episodes,
@@ -92,7 +92,7 @@ class TrainedModel:
         )
 
     def describe(self) -> dict[str, Any]:
-        """What to write beside something made with this model."""
+        """Return the description to store with anything that this model made."""
         return {
             "run": self.run.name,
             "config": self.config.to_json(),
@@ -103,7 +103,7 @@ class TrainedModel:
 def load_trained(
     where: str | Path, *, which: str = "best", device: str | None = None, on: torch.device | None = None
 ) -> TrainedModel:
-    """The model of a run folder or ``builtin:NAME``: the best by validation, or the ``last``.
+    """Load the model of a run folder or ``builtin:NAME``: the best by validation, or the ``last``.
 
     Args:
         where: the run.
@@ -138,7 +138,7 @@ def data_for(
     path: Path | None = None,
     progress: ProgressCallback | None = None,
 ) -> Dataset:
-    """The dataset a model was trained on, or another prepared in the same way.
+    """Open the dataset that a model was trained on, or another one with the same preprocessing.
 
     Examples:
         >>> from firststep.training import data_for

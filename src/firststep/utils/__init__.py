@@ -1,6 +1,6 @@
-"""Atomic files, locks, cores, worker processes, registries and tables, for every room.
+"""Atomic files, locks, cores, worker processes, registries and tables, for every package.
 
-Nothing here imports another room.
+Of firststep this package imports only ``firststep.errors``.
 """
 
 from firststep.utils.cores import available_cores
@@ -19,6 +19,7 @@ from firststep.utils.processes import Send, WorkerProcess
 from firststep.utils.records import check_format, parse_json, read_bytes, read_json, read_record, to_record
 from firststep.utils.registry import Registry, UnknownName
 from firststep.utils.table import MISSING, Cell, Table
+from firststep.utils.wording import counted
 
 __all__ = [
     "MISSING",
@@ -33,6 +34,7 @@ __all__ = [
     "check_file_writable",
     "check_folder_writable",
     "check_format",
+    "counted",
     "is_locked",
     "locked",
     "make_folder",

@@ -1,4 +1,4 @@
-"""Optional packages: a missing one is one line that names the extra to install."""
+"""Optional packages: the error for a missing one names the extra to install."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class MissingExtra(FirststepError, ImportError):
 
 @contextmanager
 def extra(name: str, needed_by: str) -> Iterator[None]:
-    """Imports within: a third-party package that is missing is reported with the extra that brings it.
+    """Turn a failed import inside the block into an error that names the extra to install.
 
     Args:
-        name: the extra, as in ``pip install 'firststep[name]'``.
+        name: name of the extra, as in ``pip install 'firststep[name]'``.
         needed_by: what needs it, for the message, such as ``"firststep.data"``.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package in ("", "firststep"):  # a mistake of ours, not a missing package
+        if package in ("", "firststep"):  # our own module is missing: a bug, not a missing extra
             raise
         raise MissingExtra(f"{needed_by} needs {package}: pip install 'firststep[{name}]'") from error

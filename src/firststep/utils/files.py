@@ -14,7 +14,7 @@ from typing import Any
 
 from firststep.errors import FirststepError
 
-if sys.platform != "win32":  # what a killed process left stays there
+if sys.platform != "win32":  # on Windows the files of killed processes stay
     import fcntl
 
 SUFFIX = ".tmp"
@@ -22,10 +22,10 @@ SUFFIX = ".tmp"
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place when the block ends without an error.
+    """Yield a temporary path that replaces ``path`` when the block ends without an error.
 
-    Until then the old file stays as it was; after an error the temporary one is removed. What a killed
-    process left beside ``path`` is removed too.
+    Until then the old file stays unchanged. After an error the temporary file is removed. Temporary files
+    that killed processes left beside ``path`` are removed too.
     """
     _remove(path.parent.glob(f".{glob.escape(path.name)}.*{SUFFIX}"))
     try:
@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as error:
         raise FirststepError(
-            f"cannot write {path}: {error.strerror or error}; what was there before is unchanged"
+            f"cannot write {path}: {error.strerror or error}; the old file is unchanged"
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -48,19 +48,19 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _locked_temporary(path: Path) -> tuple[int, Path]:
-    """A new file beside ``path``, and a handle with a lock on it for as long as its process lives."""
+    """Make a file beside ``path``; return its path and a handle that locks it while this process lives."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SUFFIX, dir=path.parent)
         if sys.platform == "win32":
             return handle, Path(name)
         fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.path.exists(name):  # else another process took it for a dead one's before it was locked
+        if os.path.exists(name):  # otherwise another process removed it as a leftover before it was locked
             return handle, Path(name)
         os.close(handle)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of killed processes from a folder and those in it; others' stay."""
+    """Remove the temporary files of killed processes from a folder and its subfolders."""
     _remove(folder.rglob(f".*{SUFFIX}"))
 
 
@@ -68,7 +68,7 @@ def _remove(candidates: Iterator[Path]) -> None:
     if sys.platform == "win32":
         return
     for path in candidates:
-        with contextlib.suppress(OSError):  # gone, a folder, locked by a living process, or not ours
+        with contextlib.suppress(OSError):  # already removed, a folder, in use, or no permission
             handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,21 +78,23 @@ def _remove(candidates: Iterator[Path]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a text file as UTF-8, atomically."""
     try:
-        # Names of files may hold bytes that are no text; they are written as they were read.
+        # File names may hold bytes that are not UTF-8. They are written as they were read.
         content = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a character, as a damaged JSON file may have it
+    except UnicodeEncodeError:  # a lone surrogate, as in a damaged JSON file
         content = text.encode("utf-8", "backslashreplace")
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON, atomically."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def make_folder(folder: Path) -> None:
-    """With those above it; it may exist."""
+    """Make the folder and its parents; it may exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -100,10 +102,10 @@ def make_folder(folder: Path) -> None:
 
 
 def check_folder_writable(folder: Path) -> None:
-    """Refuse a folder for output that cannot be made or written to, before hours of work. It is not made."""
+    """Refuse an output folder that cannot be made or written to, before hours of work; do not make it."""
     existing = next(each for each in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(each))
     try:
-        # Tried out, because permission bits are unreliable on network drives and for the superuser.
+        # Write a file, because permission bits are unreliable on network drives and for the superuser.
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
@@ -111,7 +113,7 @@ def check_folder_writable(folder: Path) -> None:
 
 
 def check_file_writable(path: Path, *endings: str) -> None:
-    """The same for a file, whose name must have one of the endings, if there are any."""
+    """Refuse an output file that cannot be written, or whose name has none of the ``endings``."""
     if path.is_dir():
         raise FirststepError(f"cannot write {path}: it is a folder")
     if endings and path.suffix.lower() not in endings:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM ask a run to stop after the current update, so that it can save."""
+"""Ctrl-C and SIGTERM as requests to stop after the current update, so that a run can save."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 
 class StopRequest:
-    """True once a signal has asked to stop."""
+    """A flag that is true once a signal asked to stop."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
@@ -21,10 +21,10 @@ class StopRequest:
 
 @contextlib.contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Within the block, the first SIGINT or SIGTERM only sets the request; a second one acts at once."""
+    """Yield a request that the first SIGINT or SIGTERM sets; a second signal acts at once."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield request  # signals reach the main thread alone
+        yield request  # only the main thread receives signals
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 

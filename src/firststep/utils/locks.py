@@ -1,6 +1,6 @@
 """Lock files between processes; the operating system releases a lock when its process dies.
 
-What a held lock means is for the caller to say: nothing here raises an error for it.
+A lock that another process holds is no error here: the caller decides what it means.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from firststep.utils.extras import extra
 
 
 def try_lock(path: Path) -> AbstractContextManager[object] | None:
-    """The lock, acquired and to be released by leaving its ``with`` block; None if another process has it."""
+    """Acquire the lock and return it as a context manager; None if another process holds it."""
     with extra("cli", "a lock between processes"):
         from filelock import FileLock, Timeout
 
@@ -24,9 +24,9 @@ def try_lock(path: Path) -> AbstractContextManager[object] | None:
 
 
 def is_locked(path: Path) -> bool | None:
-    """Whether a process has the lock; None where the system does not tell.
+    """Return whether a process holds the lock; None if the system does not tell.
 
-    To try it would be in the way of a process that takes it at that moment; Linux has a list.
+    Acquiring the lock to test it could block its next owner, so read ``/proc/locks``.
     """
     try:
         number = path.stat().st_ino
@@ -36,7 +36,7 @@ def is_locked(path: Path) -> bool | None:
         held = Path("/proc/locks").read_text("ascii").split("\n")
     except OSError:
         return None
-    # "1: FLOCK  ADVISORY  WRITE 712 08:01:136478 0 EOF"; devices differ between file systems' own views.
+    # "1: FLOCK  ADVISORY  WRITE 712 08:01:136478 0 EOF"; device numbers can differ between mounts.
     return any(
         line.split()[5].rpartition(":")[2] == str(number)
         for line in held
@@ -46,7 +46,7 @@ def is_locked(path: Path) -> bool | None:
 
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock within the block; ``on_wait`` is called once if another process has it first."""
+    """Hold the lock inside the block; call ``on_wait`` once if another process holds it."""
     with extra("cli", "a lock between processes"):
         from filelock import FileLock
 

@@ -1,4 +1,4 @@
-"""The one way in which firststep starts a worker process."""
+"""Worker processes: the only place where firststep starts one."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Send = Callable[[Any], None]
 
 
 class WorkerProcess:
-    """A function that runs in a process of its own and sends messages to this one.
+    """A function that runs in its own process and sends messages to this one.
 
-    The terminal's Ctrl-C does not reach it: the parent alone decides what an interrupt means. When the
-    parent dies, however it dies, the worker gets SIGTERM. Each worker has a pipe of its own, because a queue
-    that several share stays locked for ever when one of them is killed while it writes.
+    Ctrl-C in the terminal does not reach the worker: the parent decides what an interrupt means. The worker
+    gets SIGTERM when the parent dies for any reason. Each worker has its own pipe, because a shared queue
+    stays locked forever when one worker is killed while it writes.
 
     Args:
         function: called as ``function(send, *arguments)``; must be importable from its module.
-        arguments: sent to the process by pickling.
-        name: of the process.
+        arguments: pickled and sent to the process.
+        name: name of the process.
     """
 
     def __init__(self, function: Callable[..., None], *arguments: Any, name: str | None = None) -> None:
@@ -41,7 +41,7 @@ class WorkerProcess:
         sender.close()  # so that the pipe ends with the process
 
     def receive(self) -> Any:
-        """The next message, after waiting for it; None when the process has ended."""
+        """Wait for the next message and return it; None when the process has ended."""
         try:
             return self.messages.recv()
         except (EOFError, OSError):
@@ -53,12 +53,12 @@ class WorkerProcess:
         self.process.terminate()
 
     def kill(self) -> None:
-        """Stop it at once, and wait until it is gone."""
+        """Stop it at once, and wait until it has ended."""
         self.process.kill()
         self.process.join()
 
     def exit_reason(self) -> str:
-        """Why the process ended, in a few words."""
+        """Return why the process ended, in a few words."""
         code = self.process.exitcode or 0
         if code == 0:
             return "its process was told to stop"
@@ -69,11 +69,11 @@ class WorkerProcess:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Processes started within inherit that SIGINT is blocked."""
+    """Block SIGINT in processes that are started inside the block."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # or Process.start would start it, and that unblocks SIGINT
+    resource_tracker.ensure_running()  # otherwise Process.start starts it, which unblocks SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -85,10 +85,10 @@ def _main(function: Callable[..., None], arguments: tuple[Any, ...], sender: con
     threading.Thread(target=_stop_with_parent, daemon=True).start()
 
     def send(message: Any) -> None:
-        with contextlib.suppress(OSError):  # the parent is gone: SIGTERM follows
+        with contextlib.suppress(OSError):  # the parent died: SIGTERM follows
             sender.send(message)
 
-    with contextlib.suppress(KeyboardInterrupt):  # how training ends when it was asked to stop and has saved
+    with contextlib.suppress(KeyboardInterrupt):  # raised by training after it was asked to stop and saved
         import_user_modules()
         function(send, *arguments)
 

@@ -1,8 +1,8 @@
-"""JSON files as typed values: what somebody edited or a disk damaged is refused by file and field.
+"""JSON files as typed values; the error for a wrong or damaged file names the file and the field.
 
 Every record that firststep keeps (``run.json``, ``metrics.jsonl``, evaluations, results, ``dataset.json``,
-the state in a checkpoint) is a dataclass that is read here and nowhere else. A value is never converted in
-silence: ``2.5`` is no whole number and ``true`` is no count.
+the state in a checkpoint) is a dataclass that is read only here. Values are never converted silently:
+``2.5`` and ``true`` are not integers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Record = TypeVar("Record")
 
 
 def read_record(path: Path, kind: type[Record]) -> Record:
-    """The file as a ``kind``, usually a dataclass; the error names the file and the field at fault."""
+    """Read the file as a ``kind``, usually a dataclass; the error names the file and the field."""
     return to_record(read_json(path), kind, str(path))
 
 
 def to_record(value: Any, kind: type[Record], where: str) -> Record:
-    """Parsed JSON as a ``kind``; ``where`` is what an error calls it."""
+    """Convert parsed JSON to a ``kind``; errors call it ``where``."""
     with extra("cli", "reading records"):
         import msgspec
 
@@ -38,8 +38,10 @@ def to_record(value: Any, kind: type[Record], where: str) -> Record:
 
 
 def check_format(content: Any, where: str, *known: str) -> str:
-    """The ``format`` of a parsed file, which must be among the known ones; the last is that of old files
-    that do not say."""
+    """Return the ``format`` of a parsed file; refuse one that is not in ``known``.
+
+    A file without a format has the last of the known ones.
+    """
     if not isinstance(content, dict):
         raise FirststepError(f"{where} is damaged: it holds a {_json_name(content)}, not an object")
     found = content.get("format", known[-1])
@@ -55,12 +57,12 @@ def check_format(content: Any, where: str, *known: str) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The parsed file."""
+    """Read and parse a JSON file."""
     return parse_json(read_bytes(path), str(path))
 
 
 def parse_json(text: bytes | str, where: str) -> Any:
-    """``where`` is what an error calls it."""
+    """Parse JSON; errors call it ``where``."""
     try:
         return json.loads(text)
     except ValueError as error:  # bytes that are not UTF-8 included
@@ -70,7 +72,7 @@ def parse_json(text: bytes | str, where: str) -> Any:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A regular file's content: reading from a pipe or device could wait for ever."""
+    """Read a regular file; refuse a pipe or device, which could block forever."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise FirststepError(f"{path} is not a regular file")
@@ -80,7 +82,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _path(kind: type, value: Any) -> Any:
-    """JSON has no paths: they are written as text."""
+    """Convert text to a ``Path``, which JSON does not have."""
     if kind is not Path:
         raise TypeError(f"a record cannot hold {kind}")
     if not isinstance(value, str):
@@ -89,7 +91,7 @@ def _path(kind: type, value: Any) -> Any:
 
 
 def _field_first(message: str) -> str:
-    """``Expected `int`, got `str` - at `$.config.steps` `` as ``config.steps: expected int, got str``."""
+    """Turn ``Expected `int`, got `str` - at `$.steps` `` into ``steps: expected int, got str``."""
     found = re.fullmatch(r"(?s)(.*) - at `(?:key in )?\$\.?(.*?)`", message)
     what, field = (found[1], found[2]) if found else (message, "")
     what = what.replace("`", "")

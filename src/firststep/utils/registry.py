@@ -1,24 +1,24 @@
-"""Named things that users can add to: methods, backbones, layouts, losses, metrics, experiments."""
+"""Registries by name, which users can add to: methods, backbones, datasets, losses, metrics, experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from firststep.errors import unknown
+from firststep.errors import FirststepError, unknown
 
 T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """A mapping from names to things of one kind, in the order of their registration.
+    """A mapping from names to entries of one kind, in order of registration.
 
-    Reading an unknown name raises an error that suggests the nearest one. A name is taken once: a second
-    registration is refused, so that nobody replaces a published method by accident.
+    Reading an unknown name raises :class:`UnknownName`, which suggests the nearest name. Registering a name
+    twice is an error, so that nobody replaces a published method by accident.
     """
 
     def __init__(self, kind: str, **entries: T) -> None:
-        """``kind``: what an entry is, for messages, such as ``"method"``."""
+        """Make a registry; ``kind`` is what messages call an entry, such as ``"method"``."""
         self.kind = kind
         self._entries: dict[str, T] = dict(entries)
 
@@ -53,8 +53,8 @@ class Registry(Mapping[str, T]):
         return f"<registry of {self.kind}s: {', '.join(self._entries)}>"
 
 
-class UnknownName(KeyError, ValueError):
-    """A name that is not in a registry; the message suggests the nearest one."""
+class UnknownName(FirststepError, KeyError, ValueError):
+    """A name is not in a registry; the message suggests the nearest one."""
 
     def __str__(self) -> str:
-        return str(self.args[0])  # KeyError would show the repr
+        return str(self.args[0])  # KeyError.__str__ would return the repr

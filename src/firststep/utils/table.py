@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MISSING = "–"
-"""What a cell without a value shows."""
+"""The text of a cell without a value."""
 
 
 @dataclass(frozen=True)
@@ -20,15 +20,15 @@ class Cell:
 
 @dataclass
 class Table:
-    """Text cells in rows. The first column is aligned left; numbers in the others are aligned right."""
+    """Rows of text cells. Leading columns are aligned left, columns of numbers right."""
 
     columns: Sequence[str]
     title: str = ""
     left_aligned: int = 1
-    """How many leading columns hold words instead of numbers."""
+    """Number of leading columns that hold words instead of numbers."""
     rows: list[list[Cell]] = field(default_factory=list)
     sections: set[int] = field(default_factory=set)
-    """Numbers of the rows before which a line is drawn, where the renderer can."""
+    """Indices of the rows with a line above them, in renderers that draw lines."""
 
     def add_row(self, *cells: str | Cell) -> None:
         if len(cells) > len(self.columns):

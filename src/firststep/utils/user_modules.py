@@ -1,4 +1,4 @@
-"""Modules of the user's own, imported before a command runs so that they can register what they add."""
+"""The user's own modules, imported before a command runs so that they can register their parts."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from collections.abc import Iterable
 from firststep.errors import FirststepError, reason
 
 VARIABLE = "FIRSTSTEP_IMPORT"
-"""Environment variable with the names, separated by commas. Processes that a command starts inherit it."""
+"""Environment variable with module names, separated by commas; worker processes inherit it."""
 
 
 def user_modules() -> list[str]:
-    """The names in the environment variable."""
+    """Return the module names in the environment variable."""
     return [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
 
 
 def import_user_modules(more: Iterable[str] = ()) -> None:
-    """Import the modules of the environment variable and ``more``, which are added to it.
+    """Import the modules in the environment variable and in ``more``; add the latter to the variable.
 
-    A module is looked for in the working folder first. Worker processes call this without arguments before
-    they look anything up by name.
+    The working folder is searched first. Worker processes call this without arguments before they look up
+    any name.
     """
     names = list(dict.fromkeys([*user_modules(), *more]))
     if not names:
         return
     folder = os.getcwd()
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # stays: what the module imports later, or pickles, is found there too
+        sys.path.insert(0, folder)  # kept, so that later imports and unpickling find the module
     for name in names:
         _import(name, folder)
     os.environ[VARIABLE] = ",".join(names)
@@ -37,9 +37,7 @@ def import_user_modules(more: Iterable[str] = ()) -> None:
 
 def _import(name: str, folder: str) -> None:
     if name.endswith(".py") or os.sep in name:
-        raise FirststepError(
-            f"cannot import {name}: name the module as an import statement does, without .py"
-        )
+        raise FirststepError(f"cannot import {name}: write the module as in an import statement, without .py")
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -50,5 +48,5 @@ def _import(name: str, folder: str) -> None:
         ) from error
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever a module of the user's does when it is imported
+    except BaseException as error:  # a user's module may raise anything, also SystemExit
         raise FirststepError(f"cannot import {name}: {reason(error)}") from error

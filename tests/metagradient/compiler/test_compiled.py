@@ -1,4 +1,4 @@
-"""Compiled step and pull-back: the same numbers, one compilation whatever K is, a clean fall-back."""
+"""Compiled steps and pull-backs: the same numbers, one compilation for any K, a clean fallback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch._inductor
 from torch.fx import GraphModule
 
 from firststep import Conditioning, Task, build_method, maml
-from firststep.functional import FunctionalModule, MetaGradient
+from firststep.functional import EngineOptions, FunctionalModule, MetaGradient
 from firststep.metagradient.compiler import compiled, rows
 from firststep.metagradient.compiler.trace import Function
 from firststep.metagradient.stepwise import Stepwise
@@ -20,11 +20,15 @@ from reference import total_error
 
 def engine(model: FunctionalModule, steps: int, subset: str = "cls", compile: bool = True) -> MetaGradient:
     return MetaGradient(
-        model, maml(0.2), steps=steps, conditioning=Conditioning(subset=subset), compile=compile
+        model,
+        maml(0.2),
+        steps=steps,
+        conditioning=Conditioning(subset=subset),
+        options=EngineOptions(compile=compile),
     )
 
 
-def test_same_numbers_and_one_compilation_whatever_the_number_of_steps(
+def test_same_numbers_and_one_compilation_for_any_number_of_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compilations = []
@@ -46,11 +50,12 @@ def test_same_numbers_and_one_compilation_whatever_the_number_of_steps(
     assert len(compilations) == 3  # the step, the query gradient, the pull-back
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["maml++", "modgrad", "gap"])
-def test_one_graph_serves_all_steps_of_a_rule_with_its_own_parameters(
+def test_one_graph_serves_all_steps_of_a_rule_with_parameters(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The traced graphs, run as they are: to compile them takes a minute each and changes nothing here."""
+    """Run the traced graphs uncompiled: compiling takes a minute each and changes nothing here."""
     graphs = []
     monkeypatch.setattr(
         torch._inductor, "compile", lambda graph, _inputs, options: graphs.append(graph) or graph
@@ -58,7 +63,10 @@ def test_one_graph_serves_all_steps_of_a_rule_with_its_own_parameters(
     method, task = build_method(name, 0.2, steps=2), small_task()
     model = FunctionalModule(method.prepare(small_conv(), None))
     rule_params = perturbed_rule_params(method, model)
-    slow, fast = (MetaGradient(model, method.rule, steps=3, compile=compile) for compile in (False, True))
+    slow, fast = (
+        MetaGradient(model, method.rule, steps=3, options=EngineOptions(compile=compile))
+        for compile in (False, True)
+    )
     for weights in (None, (0.2, 0.3, 0.5)):
         expected = slow(model.params(), rule_params, [task], query_weights=weights)
         result = fast(model.params(), rule_params, [task], query_weights=weights)
@@ -87,7 +95,7 @@ def test_failure_to_compile_falls_back_with_one_warning(monkeypatch: pytest.Monk
 
 
 class Viewing(torch.nn.Module):
-    """``view`` refuses images whose channels are channels_last."""
+    """Network whose ``view`` refuses channels-last images."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +105,8 @@ class Viewing(torch.nn.Module):
         return self.classifier(images.view(len(images), -1))
 
 
-def test_a_network_that_needs_the_usual_order_of_memory_is_compiled_in_it(
+@pytest.mark.slow
+def test_a_network_that_needs_contiguous_images_is_compiled_for_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graphs = []
@@ -114,7 +123,7 @@ def test_a_network_that_needs_the_usual_order_of_memory_is_compiled_in_it(
 
 
 def strict(graph: GraphModule, leaves: list[torch.Tensor]) -> Function:
-    """The graph as it is, for arguments of the shapes and order in memory that it would be compiled for."""
+    """Return the uncompiled graph, which checks the shapes and strides that it would be compiled for."""
     forms = [(leaf.shape, leaf.stride()) for leaf in leaves]
 
     def run(*arguments: torch.Tensor) -> object:
@@ -125,13 +134,13 @@ def strict(graph: GraphModule, leaves: list[torch.Tensor]) -> Function:
 
 
 class ViewingMany(Viewing):
-    """Takes the usual order of memory alone where there are more than eight images."""
+    """Network that needs contiguous images only if there are more than eight."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return super().forward(images if len(images) > 8 else images.contiguous())
 
 
-def test_what_was_compiled_for_another_order_of_memory_is_compiled_again(
+def test_graphs_for_channels_last_images_are_compiled_again_for_contiguous_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(compiled, "compile_graph", strict)
@@ -140,16 +149,17 @@ def test_what_was_compiled_for_another_order_of_memory_is_compiled_again(
     tasks = [Task(images[:3], labels[:3], images[n:], labels[n:]) for n in (6, 3)]
     model = FunctionalModule(ViewingMany().double())
     slow, fast = (engine(model, steps=2, compile=compile) for compile in (False, True))
-    for task in (*tasks, tasks[0]):  # the second one's query set has nine images
+    for task in (*tasks, tasks[0]):  # the second task has nine query images
         expected, result = (compute(model.params(), {}, [task]) for compute in (slow, fast))
         assert total_error(result.params, expected.params) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("subset", "memory"), [("all", None), (("blocks.0.*", "classifier.bias"), 0)])
 def test_deep_conditioning_row_by_row(
     subset: str | tuple[str, ...], memory: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The traced graphs, run as they are; what rows computed is saved, or computed once more."""
+    """Run the traced graphs uncompiled. Rows save their results, or are computed twice."""
     monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
     monkeypatch.setattr(rows, "compile_graph", strict)
     if memory == 0:
@@ -157,12 +167,20 @@ def test_deep_conditioning_row_by_row(
     model, task = FunctionalModule(small_conv()), small_task()
     conditioning = Conditioning(subset=subset, weight=0.7, step_weights=(0.2, 0.8))
     slow, fast = (
-        MetaGradient(model, maml(0.2), steps=2, conditioning=conditioning, compile=compile, memory=memory)
+        MetaGradient(
+            model,
+            maml(0.2),
+            steps=2,
+            conditioning=conditioning,
+            options=EngineOptions(compile=compile, memory=memory),
+        )
         for compile in (False, True)
     )
     expected, result = slow(model.params(), {}, [task]), fast(model.params(), {}, [task])
     monkeypatch.setattr(rows, "LARGEST_JACOBIAN", 0)
-    other = MetaGradient(model, maml(0.2), steps=2, conditioning=conditioning, compile=True)
+    other = MetaGradient(
+        model, maml(0.2), steps=2, conditioning=conditioning, options=EngineOptions(compile=True)
+    )
     assert total_error(other(model.params(), {}, [task]).params, expected.params) < 1e-9
     assert total_error(result.params, expected.params) < 1e-9
     torch.testing.assert_close(result.loss, expected.loss)
@@ -170,7 +188,7 @@ def test_deep_conditioning_row_by_row(
 
 
 class Scaled(torch.nn.Module):
-    """Has a buffer, which is no argument of the traced functions."""
+    """Network with a buffer, which is not an argument of the traced functions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -183,13 +201,17 @@ class Scaled(torch.nn.Module):
         return result
 
 
-def test_a_buffer_that_changes_later_is_seen() -> None:
+@pytest.mark.slow
+def test_a_buffer_can_change_after_compiling() -> None:
     network = Scaled().double()
     model = FunctionalModule(network, classifier="classifier")
     source = torch.Generator().manual_seed(3)
     support, query = (torch.randn(n, 6, generator=source, dtype=torch.float64) for n in (6, 9))
     task = Task(support, torch.arange(3).repeat(2), query, torch.arange(3).repeat(3))
-    slow, fast = (MetaGradient(model, maml(0.3), steps=2, compile=compile) for compile in (False, True))
+    slow, fast = (
+        MetaGradient(model, maml(0.3), steps=2, options=EngineOptions(compile=compile))
+        for compile in (False, True)
+    )
     for _ in range(2):
         expected = slow(model.params(), {}, [task])
         assert total_error(fast(model.params(), {}, [task]).params, expected.params) < 1e-12
@@ -197,7 +219,7 @@ def test_a_buffer_that_changes_later_is_seen() -> None:
 
 
 class Masked(torch.nn.Module):
-    """Images and a weight for each; batch norm by running statistics in eval mode."""
+    """Network of images and a weight per image; batch norm uses running statistics in eval mode."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,12 +232,13 @@ class Masked(torch.nn.Module):
         return {"logits": self.classifier(maps.mean((2, 3)) * weights[:, None])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("subset", ["cls", "all"])
 def test_inputs_of_several_tensors_in_both_modes(
     training: bool, subset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The traced graphs, run as they are."""
+    """Run the traced graphs uncompiled."""
     monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
     torch.manual_seed(0)
     module = Masked().double().train(training)

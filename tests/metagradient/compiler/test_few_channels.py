@@ -1,4 +1,4 @@
-"""The convolution of images of few channels is torch's own, whatever the number of threads."""
+"""The convolution of images with few channels equals torch's, for any number of threads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def noise(*shape: int, seed: int) -> Tensor:
     threads=st.integers(2, 5),
 )
 @settings(max_examples=60, deadline=None)
-def test_it_is_torchs(
+def test_the_convolution_equals_torch(
     n: int,
     height: int,
     width: int,
@@ -67,7 +67,7 @@ def test_it_is_torchs(
     ("channels", "outputs", "stride", "taken"),
     [(3, 64, 1, True), (3, 32, 2, True), (5, 32, 1, False), (3, 48, 1, False), (3, 32, 3, False)],
 )
-def test_a_graph_takes_it_where_it_can(channels: int, outputs: int, stride: int, taken: bool) -> None:
+def test_a_graph_uses_it_where_it_applies(channels: int, outputs: int, stride: int, taken: bool) -> None:
     arguments = (
         noise(2, channels, 7, 6, seed=0),
         noise(outputs, channels, 3, 3, seed=1),

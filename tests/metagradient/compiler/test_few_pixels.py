@@ -1,4 +1,4 @@
-"""Convolutions as products of patches are torch's own, for any stride and padding."""
+"""Convolutions as products of patches equal torch's, for any stride and padding."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def noise(*shape: int, seed: int) -> Tensor:
     biased=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_convolution_and_image_gradient_are_torchs(
+def test_convolution_and_image_gradient_equal_torch(
     height: int,
     width: int,
     entries: tuple[int, int],
@@ -51,12 +51,12 @@ def test_convolution_and_image_gradient_are_torchs(
     got = product_of_patches(x, kernel, bias, list(stride), list(padding))
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
     g = noise(*expected.shape, seed=3)
-    (wanted,) = torch.autograd.grad(expected, x, g)
+    (gradient,) = torch.autograd.grad(expected, x, g)
     found = sum_of_patches(g, kernel, pixels, list(stride), list(padding))
-    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found, gradient, rtol=1e-12, atol=1e-12)
 
 
-def test_it_is_for_few_pixels_and_large_kernels() -> None:
+def test_products_of_patches_are_for_few_pixels_and_large_kernels() -> None:
     cpu = torch.device("cpu")
     assert has_few_pixels(torch.Size([25, 512, 3, 3]), (512, 512, 3, 3), cpu)
     assert not has_few_pixels(torch.Size([25, 512, 7, 7]), (512, 512, 3, 3), cpu)
@@ -66,18 +66,18 @@ def test_it_is_for_few_pixels_and_large_kernels() -> None:
 
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("few", [True, False])
-def test_a_graph_takes_it_for_all_forms(stride: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forward, as a backward pass, and transposed, as second derivatives have it."""
+def test_a_graph_uses_them_for_all_forms(stride: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forms are forward, backward, and transposed, as in second derivatives."""
     monkeypatch.setattr(few_pixels, "_LARGE_KERNEL", 4 * 3 * 9 + (not few))
     x, kernel = noise(2, 3, 5, 5, seed=0), noise(4, 3, 3, 3, seed=1)
     strides, ones = [stride, stride], [1, 1]
     g = noise(*F.conv2d(x, kernel, None, stride, 1).shape, seed=2)
 
     def forms(x: Tensor, kernel: Tensor, g: Tensor) -> tuple[Tensor, ...]:
-        wanted = [True, False, False]
+        outputs = [True, False, False]
         return (
             aten.convolution(x, kernel, None, strides, ones, ones, False, [0, 0], 1),
-            aten.convolution_backward(g, x, kernel, None, strides, ones, ones, False, [0, 0], 1, wanted)[0],
+            aten.convolution_backward(g, x, kernel, None, strides, ones, ones, False, [0, 0], 1, outputs)[0],
             aten.convolution(g, kernel, None, strides, ones, ones, True, [0, 0], 1),
         )
 

@@ -1,9 +1,13 @@
-"""A compiled kernel that throws, while it does not hold the interpreter's lock, is an exception."""
+"""A C++ exception in a compiled kernel, which has released the GIL, becomes a Python exception."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+import pytest
+
+from missing_compiler import needs_compiler
 
 PROGRAM = """
 import torch
@@ -25,6 +29,8 @@ except Exception as error:
 """
 
 
+@needs_compiler
+@pytest.mark.slow
 def test_an_index_out_of_bounds_is_an_exception() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Several kernels in one C++ file compute what each would alone, and a file is found again."""
+"""Kernels that share a C++ file compute the same as alone, and are found in the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch._inductor import async_compile
 from torch._inductor.codecache import CppPythonBindingsCodeCache
 from torch.fx import Graph, GraphModule
 
-from firststep.metagradient.compiler import torch_internals
+from firststep.metagradient.compiler import inductor_patches
 from firststep.metagradient.compiler.kernel_files import FILE_LENGTH, Kernel, by_file, is_known, one_file
 from firststep.metagradient.compiler.torch_internals import compile_for
 
@@ -23,7 +23,7 @@ aten = torch.ops.aten
 
 
 def several() -> GraphModule:
-    """Three kernels: what is between them is not fused."""
+    """Return a graph of three kernels: the products between them are not fused."""
     graph = Graph()
     values = graph.placeholder("values")
     one = graph.call_function(aten.mul.Tensor, (values, 3.0))
@@ -41,13 +41,13 @@ def expected() -> list[torch.Tensor]:
 
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of one's own: where the C++ of this test is."""
+    """Folder of a new cache, which has only the C++ of this test."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     return tmp_path
 
 
 def kernels_in(folder: Path) -> list[list[str]]:
-    """Of each file; the one without any is for the precompiled header."""
+    """Return the kernels per file, without the file of the precompiled header."""
     files = [
         re.findall(r"#define kernel (kernel_\d+)", path.read_text()) for path in folder.rglob("*.main.cpp")
     ]
@@ -64,10 +64,10 @@ def test_kernels_share_files_and_compute_the_same(
     assert kernels_in(sources) == [["kernel_0"], ["kernel_0", "kernel_1"]]
 
 
-def test_another_template_means_a_file_for_each_kernel(
+def test_an_unknown_template_means_one_file_per_kernel(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_internals, "is_known", lambda template: False)
+    monkeypatch.setattr(inductor_patches, "is_known", lambda template: False)
     torch.testing.assert_close(list(compile_for(several(), [VALUES], {}, "alone")(VALUES)), expected())
     assert kernels_in(sources) == []
 
@@ -77,7 +77,7 @@ def test_the_template_of_this_torch_is_known_and_another_is_not() -> None:
     assert not is_known(TEMPLATE.replace("METH_VARARGS", "METH_FASTCALL"))
 
 
-def test_names_are_kept_apart_and_headers_come_first() -> None:
+def test_kernels_have_their_own_namespace_and_headers_come_first() -> None:
     source = '#include <{}>\nstatic int helper() {{ return 1; }}\nextern "C" void kernel(const float* a) {{}}'
     kernels = [Kernel(("const float*",), source.format(name)) for name in ("one.h", "two.h", "one.h")]
     text = one_file(kernels, TEMPLATE, "kernel({}); Py_RETURN_NONE;")
@@ -98,5 +98,5 @@ def test_files_have_all_kernels_once_and_are_about_equal(lengths: list[int]) -> 
     if len(kernels) > 1:
         assert len(files) >= 2
     totals = [sum(lengths[number] for number in file) for file in files]
-    # The longest was the shortest before its last kernel came.
+    # The longest file was the shortest before it got its last kernel.
     assert not files or max(totals) - max(lengths) <= min(totals)

@@ -1,4 +1,4 @@
-"""Gradients in kernels: by each routine they are torch's own; second derivatives take the fast routine."""
+"""Kernel gradients equal torch's by every routine, and second derivatives use them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from torch.nn import functional as F
 
 from firststep.metagradient.compiler import kernel_gradients
 from firststep.metagradient.compiler.direct_gradient import has_direct_gradient
-from firststep.metagradient.compiler.kernel_gradients import use_fast_kernel_gradients
+from firststep.metagradient.compiler.kernel_gradients import (
+    use_fast_kernel_gradients,
+    use_kernel_gradients_in_second_derivatives,
+)
+from firststep.metagradient.compiler.passes import apply
 from firststep.metagradient.compiler.trace import trace_graph
 from networks import generator
 
 aten = torch.ops.aten
 PRODUCT = torch.ops.firststep.kernel_gradient.default
+PASSES = (use_kernel_gradients_in_second_derivatives, use_fast_kernel_gradients)
 
 needs_direct = pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
@@ -28,8 +33,8 @@ def noise(*shape: int, seed: int) -> Tensor:
     return torch.randn(shape, generator=generator(seed), dtype=torch.float64)
 
 
-# channels, output channels, kernel, stride, padding, height, width: of all forms of products, and strides
-# that leave a row or a column of the images unseen.
+# channels, output channels, kernel, stride, padding, height, width: for all forms of products, with strides
+# that skip the last row or column of the images.
 SHAPES = [
     (1, 4, 3, 1, 1, 2, 2),
     (3, 5, 3, 1, 1, 9, 7),
@@ -43,7 +48,7 @@ SHAPES = [
     (64, 64, 5, 1, 2, 20, 20),
     (64, 64, 1, 1, 0, 20, 21),
     (64, 64, 3, 1, 2, 20, 21),
-    # Directly, with whole and with partial tiles
+    # direct_gradient, with whole and with partial tiles
     (1, 16, 3, 1, 1, 2, 2),
     (2, 80, 3, 1, 1, 9, 7),
     (3, 112, 7, 2, 3, 11, 8),
@@ -51,16 +56,16 @@ SHAPES = [
     (13, 32, 1, 2, 0, 6, 7),
     (17, 16, 5, 1, 2, 1, 2),
     (6, 16, 3, 3, 0, 50, 3),
-    # With too many entries for that
+    # too many entries for direct_gradient
     (120, 496, 3, 1, 1, 20, 20),
-    (32, 64, 3, 1, 1, 5, 6),  # by Winograd
+    (32, 64, 3, 1, 1, 5, 6),  # winograd
     (360, 328, 3, 1, 1, 3, 2),  # few pixels, a large kernel
 ]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
-def test_the_product_is_torch_s_gradient(shape: tuple[int, ...], order: torch.memory_format) -> None:
+def test_the_kernel_gradient_equals_torch(shape: tuple[int, ...], order: torch.memory_format) -> None:
     channels, out, size, stride, padding, height, width = shape
     images = noise(4, channels, height, width, seed=0).to(memory_format=order)
     kernel = noise(out, channels, size, size, seed=1)
@@ -71,12 +76,12 @@ def test_the_product_is_torch_s_gradient(shape: tuple[int, ...], order: torch.me
         cotangent, images, kernel, None, *pairs, [1, 1], False, [0, 0], 1, [False, True, False]
     )[1]
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-11)
-    assert found.stride() == kernel.stride()  # or steps after the first would be compiled once more
+    assert found.stride() == kernel.stride()  # otherwise the second step would be compiled again
 
 
 @needs_direct
 @pytest.mark.parametrize(("channels", "out"), [(3, 112), (16, 64)])
-def test_the_direct_routine_gives_the_same_bits_on_any_number_of_threads(channels: int, out: int) -> None:
+def test_the_direct_routine_is_bit_identical_for_any_number_of_threads(channels: int, out: int) -> None:
     images, cotangent = noise(5, channels, 9, 8, seed=0), noise(5, out, 9, 8, seed=1)
     assert has_direct_gradient(cotangent, channels, [3, 3])
     before = torch.get_num_threads()
@@ -102,7 +107,7 @@ def test_the_direct_routine_gives_the_same_bits_on_any_number_of_threads(channel
     padding=st.tuples(st.integers(0, 3), st.integers(0, 3)),
     images=st.tuples(st.integers(5, 60), st.integers(5, 60)),
 )
-def test_the_direct_routine_is_torch_s_gradient(
+def test_the_direct_routine_equals_torch(
     count: int,
     channels: int,
     out: int,
@@ -122,7 +127,7 @@ def test_the_direct_routine_is_torch_s_gradient(
 def second_derivative(
     images: Tensor, kernel: Tensor, against: Tensor, stride: int, size: int
 ) -> list[Tensor]:
-    """Of a convolution's gradient in its images and its kernel, in both; and the first in the biases."""
+    """Return the second derivatives of a convolution in images and kernel, and the first in the bias."""
     with torch.enable_grad():
         leaves = [value.detach().requires_grad_() for value in (images, kernel, kernel.new_ones(len(kernel)))]
         result = F.conv2d(*leaves, stride, size // 2).sin().sum()
@@ -150,11 +155,9 @@ def test_second_derivatives_convolve_with_kernels_only(
 
     expected = function(*arguments)
     graph, _ = trace_graph(function, arguments)
-    use_fast_kernel_gradients(graph.graph)
-    graph.graph.eliminate_dead_code()
-    graph.recompile()
-    for got, wanted in zip(graph(*arguments), expected, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-11, atol=1e-11)
+    apply(PASSES, graph)
+    for got, value in zip(graph(*arguments), expected, strict=True):
+        torch.testing.assert_close(got, value, rtol=1e-11, atol=1e-11)
     for node in graph.graph.nodes:
         if node.target is aten.convolution.default:
             assert node.args[1].meta["val"].shape[2:] == kernel.shape[2:]
@@ -187,27 +190,25 @@ def test_large_patches_are_not_made(
 
     def gradient(images: Tensor, kernel: Tensor, cotangent: Tensor) -> Tensor:
         ones = [1, 1]
-        wanted = [False, True, False]
+        outputs = [False, True, False]
         return aten.convolution_backward(
-            cotangent, images, kernel, None, ones, ones, ones, False, [0, 0], 1, wanted
+            cotangent, images, kernel, None, ones, ones, ones, False, [0, 0], 1, outputs
         )[1]
 
     graph, _ = trace_graph(gradient, arguments)
-    use_fast_kernel_gradients(graph.graph)
+    apply(PASSES, graph)
     assert product == any(node.target is PRODUCT for node in graph.graph.nodes)
 
 
-def test_a_result_that_is_cut_for_another_purpose_is_whole_before() -> None:
-    """The first rows of a kernel gradient are wanted: not a smaller kernel's gradient."""
+def test_a_sliced_kernel_gradient_is_computed_whole() -> None:
+    """The first rows of a kernel gradient are not the gradient of a smaller kernel."""
 
     def rows(images: Tensor, cotangent: Tensor) -> Tensor:
         return F.conv2d(images.transpose(0, 1), cotangent.transpose(0, 1), padding=1)[:, :, :1]
 
     arguments = (noise(3, 2, 5, 5, seed=0), noise(3, 4, 5, 5, seed=1))
     graph, _ = trace_graph(rows, arguments)
-    use_fast_kernel_gradients(graph.graph)
-    graph.graph.eliminate_dead_code()
-    graph.recompile()
+    apply(PASSES, graph)
     torch.testing.assert_close(graph(*arguments)[0], rows(*arguments), rtol=1e-12, atol=1e-12)
     names = {node.target for node in graph.graph.nodes}
     assert aten.convolution.default not in names

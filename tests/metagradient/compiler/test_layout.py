@@ -1,6 +1,6 @@
-"""Whatever images the compiler writes to memory, their channels are innermost, those of pooling too.
+"""All images that the compiler stores have their channels innermost, those of pooling included.
 
-Checked on what it plans, without compiling any C++.
+The test reads the compiler's plan and compiles no C++.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHANNELS, SIZE, IMAGES = 6, 20, 5
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The buffers of a step and its pull-back of a network with pooling."""
+    """Buffers of a step and its pull-back, for a network with pooling."""
     found: list[Any] = []
     codegen = GraphLowering.codegen
 
@@ -53,12 +53,13 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     model = FunctionalModule(nn.Sequential(*one, *two))
     images = torch.randn(IMAGES, 3, SIZE, SIZE, generator=generator(0))
     steps = compiled.CompiledSteps(model, maml(0.1), None)
-    # By the compiler's own means: its settings do not survive being set back one by one.
+    # With inductor's own patch: monkeypatch cannot restore its settings.
     with torch._inductor.config.patch(force_disable_caches=True):
         assert steps.saved_bytes(model.params(), {}, images, torch.arange(IMAGES))
     return found
 
 
+@pytest.mark.slow
 def test_channels_are_innermost(planned: list[Any]) -> None:
     seen = 0
     for buffer in planned:

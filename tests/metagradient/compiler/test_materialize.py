@@ -1,4 +1,4 @@
-"""What is written to memory for the compiler changes nothing but where and in which order."""
+"""Storing results for the compiler changes no number, only where and in which order they are stored."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from firststep import maml
 from firststep.functional import FunctionalModule
 from firststep.metagradient.compiler.compiled import to_channels_last
 from firststep.metagradient.compiler.materialize import materialize
-from firststep.metagradient.compiler.rewrite import use_fast_kernels
+from firststep.metagradient.compiler.passes import REWRITE, apply
 from firststep.metagradient.compiler.trace import flatten, trace_graph
 from firststep.metagradient.eager import EagerSteps
 from networks import generator, small_conv, small_task
 
 
-def written(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
+def stored(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
     return [node for node in graph.graph.nodes if "force_stride_order" in str(node.target)]
 
 
-def test_a_settled_graph_computes_the_same() -> None:
+def test_a_graph_with_stored_results_computes_the_same() -> None:
     model, task = FunctionalModule(small_conv()), small_task()
     arguments = (model.params(), to_channels_last(task.query_x), task.query_y)
     graph, _ = trace_graph(EagerSteps(model, maml(0.1), None).query, arguments)
-    use_fast_kernels(graph)
+    apply(REWRITE, graph)
     expected = graph(*flatten(arguments))
-    materialize(graph)
-    for got, wanted in zip(graph(*flatten(arguments)), expected, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-14)
-    assert written(graph)
+    apply([materialize], graph)
+    for got, value in zip(graph(*flatten(arguments)), expected, strict=True):
+        torch.testing.assert_close(got, value, rtol=1e-12, atol=1e-14)
+    assert stored(graph)
     for node in graph.graph.nodes:
         if node.target is torch.ops.aten.convolution_backward.default:
             images = node.args[0]
-            assert images in written(graph)
+            assert images in stored(graph)
             assert images.args[1][1] == 1  # the stride of the channels
 
 
-def test_numbers_per_channel_are_settled_and_images_are_not() -> None:
+def test_numbers_per_channel_are_stored_and_images_are_not() -> None:
     def scaled(images: Tensor, weight: Tensor) -> Tensor:
         scale = weight * torch.rsqrt(images.var((0, 2, 3)) + 1)
         return F.relu(images * scale[:, None, None]) + 1
@@ -45,7 +45,7 @@ def test_numbers_per_channel_are_settled_and_images_are_not() -> None:
     images = torch.randn(4, 3, 8, 8, generator=generator(0))
     graph, _ = trace_graph(scaled, (images, torch.ones(3)))
     expected = graph(images, torch.ones(3))
-    materialize(graph)
-    (node,) = written(graph)
+    apply([materialize], graph)
+    (node,) = stored(graph)
     assert tuple(node.meta["val"].shape) == (3,)
     torch.testing.assert_close(graph(images, torch.ones(3)), expected)

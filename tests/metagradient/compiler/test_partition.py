@@ -1,4 +1,4 @@
-"""Of pooling, the argmax is saved as bytes and the results are not saved at all; the rest as wanted."""
+"""Pooling saves its argmax as bytes and not its results; other saved tensors are rounded on request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from firststep.metagradient.compiler import partition as partition_module
 from firststep.metagradient.compiler.partition import partition
-from firststep.metagradient.compiler.rewrite import use_fast_kernels
+from firststep.metagradient.compiler.passes import REWRITE, apply
 from firststep.metagradient.compiler.trace import trace_graph
 from networks import generator
 
@@ -28,29 +28,29 @@ IMAGES, KERNEL, COTANGENT = (
 )
 
 
-def cut(saved_dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Result, gradient and what was saved between the parts."""
+def split(saved_dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Return the result, the gradient and the tensors saved between the parts."""
     graph, _ = trace_graph(forward_and_backward, (IMAGES, KERNEL, COTANGENT))
-    use_fast_kernels(graph)
-    # The cotangent is an argument of the backward part only.
+    apply(REWRITE, graph)
+    # Only the backward part takes the cotangent.
     parts = partition(graph, 2, 1, saved_dtype)
     result, *saved = parts.forward(IMAGES, KERNEL)
     (gradient,) = parts.backward(IMAGES, KERNEL, COTANGENT, *saved)
     return result, gradient, saved
 
 
-def test_pooling_is_saved_as_bytes() -> None:
-    result, gradient, saved = cut()
+def test_pooling_saves_bytes() -> None:
+    result, gradient, saved = split()
     assert sorted((value.dtype, tuple(value.shape)) for value in saved if value.dtype is torch.uint8) == [
         (torch.uint8, (3, 5, 3, 2))
     ]
     assert [tuple(value.shape) for value in saved if value.dtype is not torch.uint8] == [(3, 5, 7, 5)]
-    for got, wanted in zip((result, gradient), forward_and_backward(IMAGES, KERNEL, COTANGENT), strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
+    for got, value in zip((result, gradient), forward_and_backward(IMAGES, KERNEL, COTANGENT), strict=True):
+        torch.testing.assert_close(got, value, rtol=1e-12, atol=1e-12)
 
 
-def test_what_is_saved_is_rounded_and_nothing_else() -> None:
-    result, gradient, saved = cut(torch.float32)
+def test_only_saved_tensors_are_rounded() -> None:
+    result, gradient, saved = split(torch.float32)
     assert {value.dtype for value in saved} == {torch.uint8, torch.float32}
     expected, exact = forward_and_backward(IMAGES, KERNEL, COTANGENT)
     assert torch.equal(result, expected)
@@ -59,22 +59,22 @@ def test_what_is_saved_is_rounded_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("large", "saved"), [(1, []), (2**30, [(3, 5, 7, 5)])])
-def test_a_large_first_layer_of_few_channels_is_computed_again(
+def test_a_large_first_layer_with_few_channels_is_recomputed(
     large: int, saved: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partition_module, "_LARGE", large)
     images, kernel = IMAGES[:, :3], KERNEL[:, :3]
     graph, _ = trace_graph(forward_and_backward, (images, kernel, COTANGENT))
-    use_fast_kernels(graph)
+    apply(REWRITE, graph)
     parts = partition(graph, 2, 1)
     result, *kept = parts.forward(images, kernel)
     assert [tuple(value.shape) for value in kept if value.dtype is not torch.uint8] == saved
     (gradient,) = parts.backward(images, kernel, COTANGENT, *kept)
-    for got, wanted in zip((result, gradient), forward_and_backward(images, kernel, COTANGENT), strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
+    for got, value in zip((result, gradient), forward_and_backward(images, kernel, COTANGENT), strict=True):
+        torch.testing.assert_close(got, value, rtol=1e-12, atol=1e-12)
 
 
-def test_a_layer_of_more_channels_is_saved_however_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_layer_with_more_channels_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_module, "_LARGE", 1)
-    *_, saved = cut()
+    *_, saved = split()
     assert (3, 5, 7, 5) in {tuple(value.shape) for value in saved}

@@ -1,4 +1,4 @@
-"""Means of what pooling puts back are the same over the entries that are not zero."""
+"""Means of unpooled values equal means over the entries that are not zero."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def noise(*shape: int, seed: int, channels_last: bool = False) -> Tensor:
 
 
 def means(images: Tensor, values: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of pooling's way back for values [n, ...], or [rows, n, ...] for several at once."""
+    """Return means of the backward pass of pooling for values [n, ...], or [rows, n, ...]."""
     pooled, indices = F.max_pool2d(images, 2, return_indices=True)
     flat = values.reshape(-1, *pooled.shape[1:])
     every = [
@@ -40,7 +40,7 @@ def means(images: Tensor, values: Tensor, other: Tensor) -> tuple[Tensor, Tensor
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("size", [(6, 4), (5, 7)], ids=["even", "odd"])
 @pytest.mark.parametrize("rows", [(), (4,)], ids=["one batch", "several"])
-def test_means_are_the_same_and_nothing_is_put_back(
+def test_means_are_the_same_and_nothing_is_unpooled(
     rows: tuple[int, ...], size: tuple[int, int], channels_last: bool
 ) -> None:
     images = noise(3, 2, *size, seed=0, channels_last=channels_last)
@@ -53,8 +53,8 @@ def test_means_are_the_same_and_nothing_is_put_back(
     graph.graph.eliminate_dead_code()
     graph.recompile()
     assert not any(node.target is UNPOOL for node in graph.graph.nodes)
-    for got, wanted in zip(graph(images, values, other), expected, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
+    for got, value in zip(graph(images, values, other), expected, strict=True):
+        torch.testing.assert_close(got, value, rtol=1e-12, atol=1e-12)
 
 
 def unpooled(images: Tensor, values: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ def squares(images: Tensor, values: Tensor) -> Tensor:
     ],
     ids=["squares", "other dimensions", "dimensions saved", "a number", "plain"],
 )
-def test_other_means_stay_right(function: Callable[[Tensor, Tensor], Tensor], shortened: bool) -> None:
+def test_other_means_are_not_changed(function: Callable[[Tensor, Tensor], Tensor], shortened: bool) -> None:
     images, values = noise(3, 2, 4, 4, seed=0), noise(3, 2, 2, 2, seed=1)
     graph, _ = trace_graph(function, (images, values))
     (expected,) = graph(images, values)

@@ -1,4 +1,4 @@
-"""Pooling entry by entry is torch's pooling, its way back and its second derivative."""
+"""Pointwise pooling equals torch's pooling, its backward pass and its second derivative."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def images(height: int, width: int, channels_last: bool, seed: int, few: bool) -
 
 
 @hypothesis.given(st.integers(2, 7), st.integers(2, 7), st.booleans(), st.integers(0, 99), st.booleans())
-def test_operators_are_torch_s(height: int, width: int, channels_last: bool, seed: int, few: bool) -> None:
+def test_operators_equal_torch(height: int, width: int, channels_last: bool, seed: int, few: bool) -> None:
     x = images(height, width, channels_last, seed, few)
     pooled, indices = F.max_pool2d(x, 2, return_indices=True)
     mine, argmax = torch.ops.firststep.max_pool_2x2(x, channels_last)
@@ -64,7 +64,7 @@ def test_traced_derivatives_are_replaced(channels_last: bool) -> None:
     torch.testing.assert_close(graph(x, v), second_derivative(x, v))
 
 
-def test_pooling_whose_places_serve_something_else_stays() -> None:
+def test_pooling_is_not_replaced_if_its_indices_have_another_use() -> None:
     def argmax(x: Tensor) -> Tensor:
         return F.max_pool2d(x, 2, return_indices=True)[1] + 1
 
@@ -75,19 +75,21 @@ def test_pooling_whose_places_serve_something_else_stays() -> None:
     assert torch.equal(graph(x), argmax(x))
 
 
-def test_rows_of_a_jacobian_are_replaced_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in the part that adds zeros to what pooling puts back."""
+def test_pooling_in_jacobian_rows_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The part that adds zeros to unpooled values is included."""
     graphs = []
     monkeypatch.setattr(rows, "compile_graph", lambda graph, _: graphs.append(graph) or graph)
     model, task = FunctionalModule(small_conv()), small_task()
     rows.CompiledRows(model, Conditioning(subset="all"), model.params(), task.support_x, task.support_y)
     names = {str(node.target) for graph in graphs for node in graph.graph.nodes}
     assert any("gather_2x2" in name for name in names)
-    assert not {name for name in names if "aten.max_pool" in name}  # all or nothing of a pooling is replaced
+    assert not {
+        name for name in names if "aten.max_pool" in name
+    }  # a pooling is replaced entirely or not at all
 
 
-def test_the_module_can_be_loaded_again() -> None:
-    """Notebooks do that after an edit; operators can be defined once in a process."""
+def test_the_module_can_be_reloaded() -> None:
+    """Notebooks do that after an edit, but a process can define an operator only once."""
     importlib.reload(pooling)
     x = torch.arange(16.0).view(1, 1, 4, 4)
     pooled, argmax = torch.ops.firststep.max_pool_2x2(x, False)

@@ -1,4 +1,4 @@
-"""A sum over rows, taken inside the graph where that is the same: of what is linear, and of nothing else."""
+"""The parts of a row's graph compute the sum over rows, and only linear operations run once for all rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from networks import generator
 Gradient = Callable[[Tensor, Tensor, Tensor], Tensor]
 ROWS = 4
 
-# (weight [3, 3], unit [3, 3], fixed [3, 3]) ↦ what is summed over the rows (unit, fixed)
+# (weight [3, 3], unit [3, 3], fixed [3, 3]) ↦ a term of the sum over rows (unit, fixed)
 LINEAR: dict[str, Gradient] = {
     "product": lambda weight, unit, fixed: weight @ (unit * fixed),
     "two products": lambda weight, unit, fixed: weight @ (weight @ (unit * fixed) + unit.exp()) + fixed,
@@ -43,7 +43,7 @@ def noise(*shape: int, seed: int) -> Tensor:
 
 
 def check(gradient: Gradient, compile: Callable[[GraphModule, list[Tensor]], Function]) -> None:
-    """The sum over the rows, by the parts and plainly."""
+    """Compare the sum over rows by the parts with a plain loop."""
     weight, units, fixed = noise(3, 3, seed=0), noise(ROWS, 3, 3, seed=1), noise(ROWS, 3, 3, seed=2)
 
     def both(weight: Tensor, unit: Tensor, fixed: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,18 +57,18 @@ def check(gradient: Gradient, compile: Callable[[GraphModule, list[Tensor]], Fun
     saved = one(*given, units[0])[1:]
     pull_back = compile(parts.pull_back, [*given, units[0], fixed[0], *totals, *saved])
     expected = torch.zeros(())
-    for unit, against in zip(units, fixed, strict=True):
+    for unit, vector in zip(units, fixed, strict=True):
         row, *saved = one(*given, unit)
-        wanted, added = both(weight, unit, against)
-        torch.testing.assert_close(row, wanted, rtol=1e-12, atol=1e-12)
-        pull_back(*given, unit, against, *totals, *saved)
+        expected_row, added = both(weight, unit, vector)
+        torch.testing.assert_close(row, expected_row, rtol=1e-12, atol=1e-12)
+        pull_back(*given, unit, vector, *totals, *saved)
         expected = expected + added
     (result,) = compile(parts.finish, [*given, *totals])(*given, *totals)
     torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("gradient", [*LINEAR.values(), *NOT_LINEAR.values()], ids=[*LINEAR, *NOT_LINEAR])
-def test_the_parts_together_are_the_sum_over_rows(gradient: Gradient) -> None:
+def test_the_parts_compute_the_sum_over_rows(gradient: Gradient) -> None:
     check(gradient, lambda graph, _: graph)
 
 
@@ -77,7 +77,7 @@ def test_compiled_rows_add_in_place() -> None:
 
 
 @pytest.mark.parametrize("name", [*LINEAR, *NOT_LINEAR])
-def test_what_is_linear_is_computed_once(name: str) -> None:
+def test_only_linear_operations_run_once_for_all_rows(name: str) -> None:
     gradient = {**LINEAR, **NOT_LINEAR}[name]
     square = noise(3, 3, seed=0)
     graph, _ = trace_graph(gradient, (square, square.clone(), square.clone()))

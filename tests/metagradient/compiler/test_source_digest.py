@@ -1,4 +1,4 @@
-"""Changed code of ours is never given what was compiled before the change."""
+"""Code that was compiled before a change of our sources is not used after it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_every_change_of_a_source_file_changes_the_digest(tmp_path: Path) -> Non
     assert len(set(digests)) == len(digests)
 
 
-def test_it_is_that_of_the_compilers_folder() -> None:
+def test_the_digest_is_that_of_the_compiler_package() -> None:
     assert source_digest(Path(compiler.__file__).parent) == SOURCE_DIGEST
 
 
-def test_without_sources_nothing_is_shared_between_processes(tmp_path: Path) -> None:
+def test_without_sources_processes_share_nothing(tmp_path: Path) -> None:
     assert source_digest(tmp_path) != source_digest(tmp_path)
 
 
@@ -50,8 +50,8 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     torch.compiler.reset()
 
 
-def test_an_operator_that_computes_something_else_is_compiled_again(empty_cache: Path) -> None:
-    """The graph is the same, since it has only the operator's name; the digest tells the two apart."""
+def test_a_changed_operator_is_compiled_again(empty_cache: Path) -> None:
+    """The graph contains only the operator's name, so it stays the same; the digest differs."""
     values = torch.arange(4.0)
 
     def compiled(operator: Callable[[Tensor], Tensor], version: str) -> Tensor:

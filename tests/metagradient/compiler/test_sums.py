@@ -1,4 +1,4 @@
-"""Sums in two stages are the same sums, of whole images where they are small and of their rows where not."""
+"""Sums in two stages equal sums in one. The first stage covers a small image, or a row of a large one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stages(graph: GraphModule) -> list[list[int]]:
 
 
 @given(st.tuples(*[st.integers(1, 5)] * 2, *[st.integers(1, 40)] * 2))
-def test_they_are_the_same(shape: tuple[int, int, int, int]) -> None:
+def test_two_stages_equal_one(shape: tuple[int, int, int, int]) -> None:
     def both(images: Tensor) -> tuple[Tensor, Tensor]:
         return images.sum((0, 2, 3)), (2 * images).mean((0, 2, 3))
 
@@ -53,7 +53,7 @@ def test_the_first_stage_fits_into_the_cache(size: int, expected: list[list[int]
     assert stages(traced(noise(3, 16, size, size), lambda images: images.mean((0, 2, 3)))) == expected
 
 
-def test_other_sums_stay() -> None:
+def test_other_sums_are_not_changed() -> None:
     def others(images: Tensor) -> tuple[Tensor, ...]:
         return (
             images.sum((2, 3)),
@@ -65,5 +65,5 @@ def test_other_sums_stay() -> None:
     images = noise(2, 3, 4, 5)
     graph = traced(images, others)
     assert stages(graph) == [[2, 3], [0, 2, 3], [0, 1, 2], [0, 1, 2]]
-    for got, wanted in zip(graph(images), others(images), strict=True):
-        torch.testing.assert_close(got, wanted)
+    for got, expected in zip(graph(images), others(images), strict=True):
+        torch.testing.assert_close(got, expected)

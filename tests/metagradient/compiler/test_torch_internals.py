@@ -1,4 +1,4 @@
-"""Private parts of PyTorch are used in one module only, which names the versions that were tested."""
+"""Two modules use private parts of PyTorch, and one of them names the tested versions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import firststep
-from firststep.metagradient.compiler import torch_internals
+from firststep.metagradient.compiler import inductor_patches, torch_internals
 
 PACKAGE = Path(firststep.__file__).parent
 ROOT = Path(__file__).parents[3]
@@ -34,12 +32,12 @@ def private_imports(source: str) -> Iterator[str]:
         elif isinstance(node, ast.Attribute):
             dotted = ast.unparse(node)
             if re.fullmatch(r"[\w.]+", dotted) and not dotted.startswith("torch.ops."):
-                # Both are documented, whatever their names look like.
+                # Both are documented in spite of their names.
                 names = [re.sub(r"^torch\.__(version|config)__", r"torch.\1", dotted)]
         yield from (name for name in names if is_private(name))
 
 
-def test_the_search_finds_them() -> None:
+def test_private_imports_are_found() -> None:
     source = "import torch._dynamo\nfrom torch.utils._pytree import a\ntorch._ops.b\ntorch.ops.aten._c\n"
     assert set(private_imports(source)) == {
         "torch._dynamo",
@@ -49,13 +47,12 @@ def test_the_search_finds_them() -> None:
     }
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_other_module_uses_them(path: Path) -> None:
-    found = set(private_imports(path.read_text()))
-    assert bool(found) == (path == Path(torch_internals.__file__)), found
+def test_only_two_modules_use_private_parts() -> None:
+    using = {path: found for path in SOURCES if (found := set(private_imports(path.read_text())))}
+    assert set(using) == {Path(module.__file__) for module in (inductor_patches, torch_internals)}, using
 
 
-def test_the_tested_versions_are_those_that_we_declare_and_install() -> None:
+def test_the_tested_versions_are_the_declared_and_the_pinned_one() -> None:
     lowest, highest = torch_internals.TESTED_TORCH
     (declared,) = re.findall(r'"torch>=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
     (pinned,) = re.findall(r"^torch==([\d.]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)

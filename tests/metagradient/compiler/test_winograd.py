@@ -1,4 +1,4 @@
-"""Convolutions and gradients by Winograd's algorithm are torch's own, whatever the number of threads."""
+"""Winograd convolutions and gradients equal torch's, for any number of threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from firststep import Conditioning, Task, maml
 from firststep.backbones import Conv
-from firststep.functional import FunctionalModule, MetaGradient
+from firststep.functional import EngineOptions, FunctionalModule, MetaGradient
 from firststep.metagradient.compiler.torch_internals import tree_flatten
 from firststep.metagradient.compiler.trace import trace_graph
 from firststep.metagradient.compiler.winograd import use_winograd, winograd_convolution, winograd_gradient
@@ -32,7 +32,7 @@ def noise(*shape: int, seed: int) -> Tensor:
 
 
 def torch_gradients(x: Tensor, kernel: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the convolution in its images and its kernel, by autograd."""
+    """Return the gradients of the convolution in its images and its kernel, by autograd."""
     x, kernel = x.clone().requires_grad_(), kernel.clone().requires_grad_()
     image, of_kernel = torch.autograd.grad(F.conv2d(x, kernel, padding=1), (x, kernel), g)
     return image, of_kernel
@@ -49,10 +49,10 @@ def torch_gradients(x: Tensor, kernel: Tensor, g: Tensor) -> tuple[Tensor, Tenso
     seed=st.integers(0, 99),
 )
 @settings(max_examples=40, deadline=None)
-def test_all_three_forms_are_torchs(
+def test_all_three_forms_equal_torch(
     n: int, height: int, width: int, channels: int, outputs: int, last: bool, threads: int, seed: int
 ) -> None:
-    """In float64, up to rounding; and with any number of threads the same to the last bit."""
+    """Equal to torch up to rounding in float64, and bit-identical for any number of threads."""
     order = torch.channels_last if last else torch.contiguous_format
     x = noise(n, channels, height, width, seed=seed).contiguous(memory_format=order)
     g = noise(n, outputs, height, width, seed=seed + 1).contiguous(memory_format=order)
@@ -69,10 +69,10 @@ def test_all_three_forms_are_torchs(
         ]
 
     plain = F.conv2d(x, kernel, padding=1)
-    wanted = [plain + bias[:, None, None], plain, image_gradient, kernel_gradient]
+    references = [plain + bias[:, None, None], plain, image_gradient, kernel_gradient]
     with using_threads(1):
         alone = ours()
-    for got, expected in zip(alone, wanted, strict=True):
+    for got, expected in zip(alone, references, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-11, atol=1e-11)
     with using_threads(threads):
         for got, same in zip(ours(), alone, strict=True):
@@ -80,15 +80,15 @@ def test_all_three_forms_are_torchs(
 
 
 @pytest.mark.parametrize("size", [42, 21, 6])
-def test_float32_is_about_as_exact_as_sums_of_products(size: int) -> None:
+def test_float32_is_about_as_accurate_as_sums_of_products(size: int) -> None:
     channels = 256 if size == 6 else 64
     x, g = (noise(10, channels, size, size, seed=seed) for seed in (0, 1))
     kernel = noise(channels, channels, 3, 3, seed=2) / (3 * channels**0.5)
-    wanted = [F.conv2d(x, kernel, padding=1), *torch_gradients(x, kernel, g)]
+    references = [F.conv2d(x, kernel, padding=1), *torch_gradients(x, kernel, g)]
     a, b, c = x.float(), kernel.float(), g.float()
     usual = [F.conv2d(a, b, padding=1), *torch_gradients(a, b, c)]
     ours = [winograd_convolution(a, b, None, False), winograd_convolution(c, b, None, True)]
-    for got, theirs, expected in zip([*ours, winograd_gradient(c, a)], usual, wanted, strict=True):
+    for got, theirs, expected in zip([*ours, winograd_gradient(c, a)], usual, references, strict=True):
         error, their_error = ((one - expected).norm() / expected.norm() for one in (got, theirs))
         assert error < 5 * their_error + 1e-7
         assert error < 3e-6
@@ -113,7 +113,7 @@ def convolution(stride: int = 1, padding: int = 1, dilation: int = 1, groups: in
         (32, 32, 1, convolution(padding=0), False),
     ],
 )
-def test_a_graph_takes_it_where_it_can(
+def test_a_graph_uses_it_where_it_applies(
     channels: int, outputs: int, size: int, rest: list[object], taken: bool
 ) -> None:
     transposed, groups = rest[4], rest[6]
@@ -131,13 +131,13 @@ def test_a_graph_takes_it_where_it_can(
     torch.testing.assert_close(graph(*arguments)[0], function(*arguments), rtol=1e-11, atol=1e-11)
 
 
-def test_a_graph_takes_it_for_gradients_in_images() -> None:
+def test_a_graph_uses_it_for_image_gradients() -> None:
     arguments = noise(2, 32, 7, 6, seed=0), noise(64, 32, 3, 3, seed=1), noise(2, 64, 7, 6, seed=2)
 
     def gradient(x: Tensor, kernel: Tensor, g: Tensor) -> Tensor:
         ones = [1, 1]
-        wanted = [True, False, False]
-        return aten.convolution_backward(g, x, kernel, None, ones, ones, ones, False, [0, 0], 1, wanted)[0]
+        outputs = [True, False, False]
+        return aten.convolution_backward(g, x, kernel, None, ones, ones, ones, False, [0, 0], 1, outputs)[0]
 
     graph, _ = trace_graph(gradient, arguments)
     use_winograd(graph.graph)
@@ -149,18 +149,18 @@ def test_a_graph_takes_it_for_gradients_in_images() -> None:
 
 @pytest.mark.slow
 def test_a_compiled_meta_gradient_with_it_is_exact() -> None:
-    """32 filters, the real C++; with conditioning, against the same without a compiler."""
+    """Compile 32 filters with the real C++ and compare with the uncompiled meta-gradient."""
     model = FunctionalModule(
         Conv(2, ways=3, filters=32, channels=1, image_size=8, generator=generator()).double()
     )
     x, labels = noise(6, 1, 8, 8, seed=0), torch.arange(3).repeat(2)
     task = Task(x, labels, noise(6, 1, 8, 8, seed=1), labels)
     found = [
-        MetaGradient(model, maml(0.2), steps=2, conditioning=Conditioning(), compile=compile)(
-            model.params(), {}, [task]
-        )
+        MetaGradient(
+            model, maml(0.2), steps=2, conditioning=Conditioning(), options=EngineOptions(compile=compile)
+        )(model.params(), {}, [task])
         for compile in (True, False)
     ]
     compiled, plain = (tree_flatten(one.params)[0] for one in found)
-    for got, wanted in zip(compiled, plain, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-11)
+    for got, expected in zip(compiled, plain, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-11)

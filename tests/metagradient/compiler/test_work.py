@@ -1,7 +1,7 @@
-"""How much the compiled graphs do: counts that depend on no machine, so that slower graphs do not go unseen.
+"""Counts of the work in compiled graphs, the same on every machine, so that slower graphs are noticed.
 
-Convolutions, in floating-point operations and in units of the network's own forward pass, and the memory that
-a step saves.
+They count the floating-point operations of convolutions, in units of the network's forward pass, and the
+bytes that a step saves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Graphs(NamedTuple):
 
 @pytest.fixture(scope="module", params=["conv4", "resnet10"])
 def graphs(request: pytest.FixtureRequest) -> tuple[FunctionalModule, Graphs]:
-    """Of 5 images of 84 px, as they go to the compiler."""
+    """Graphs for 5 images of 84 px, as they go to the compiler."""
     model = FunctionalModule(build_backbone(request.param, image_size=84, channels=3))
     images = torch.randn(5, 3, 84, 84, generator=generator(0))
     found: list[GraphModule] = []
@@ -45,7 +45,7 @@ def graphs(request: pytest.FixtureRequest) -> tuple[FunctionalModule, Graphs]:
 
 
 def operations(node: Node) -> int:
-    """Multiplications and additions of a convolution or of gradients of one; 0 of any other node."""
+    """Return the multiplications and additions of a convolution or its gradients; 0 for other nodes."""
     if node.target is aten.convolution.default:
         transposed = node.args[6]
         pixels = (node.args[0] if transposed else node).meta["val"]
@@ -66,14 +66,14 @@ def total(graph: GraphModule) -> int:
 def test_a_step_and_its_pull_back_are_nine_forward_passes_of_convolution(
     graphs: tuple[FunctionalModule, Graphs],
 ) -> None:
-    """Of the first layer four: its images are constants."""
+    """The first layer takes four, because its images are constants."""
     _, (step, pull_back, _) = graphs
     forward = [operations(node) for node in step.graph.nodes if node.target is aten.convolution.default]
     assert total(step) == 3 * sum(forward) - forward[0]
     assert total(pull_back) == 6 * sum(forward) - 4 * forward[0]
 
 
-def test_no_image_is_slid_over_another(graphs: tuple[FunctionalModule, Graphs]) -> None:
+def test_no_images_are_convolved_with_images(graphs: tuple[FunctionalModule, Graphs]) -> None:
     model, (step, pull_back, _) = graphs
     kernels = {tuple(value.shape[2:]) for value in model.params().values() if value.dim() == 4}
     for node in (*step.graph.nodes, *pull_back.graph.nodes):
@@ -82,12 +82,12 @@ def test_no_image_is_slid_over_another(graphs: tuple[FunctionalModule, Graphs]) 
 
 
 @pytest.mark.parametrize("graphs", ["conv4"], indirect=True)
-def test_channels_of_large_images_are_summed_up_as_seldom_as_can_be(
+def test_large_images_are_summed_per_channel_three_times_per_part(
     graphs: tuple[FunctionalModule, Graphs],
 ) -> None:
-    """Batch norm's two statistics and their two counterparts on the way back, and each time a bias.
+    """Two sums are batch norm's, the statistics or their counterparts in the backward pass; one is the bias.
 
-    All others are over the entries that pooling takes, a quarter.
+    All others are over the quarter of the entries that pooling takes.
     """
     _, (step, pull_back, _) = graphs
     for part in (step, pull_back):
@@ -96,10 +96,10 @@ def test_channels_of_large_images_are_summed_up_as_seldom_as_can_be(
 
 
 @pytest.mark.parametrize("graphs", ["conv4"], indirect=True)
-def test_all_five_steps_of_the_usual_size_are_saved_within_the_memory(
+def test_five_steps_of_the_usual_size_fit_into_the_default_memory(
     graphs: tuple[FunctionalModule, Graphs],
 ) -> None:
-    """Conv4-64, 84 px, 25 images: what is saved grows with their number, but for a few numbers a channel."""
+    """Conv4-64 at 84 px with 25 images. Saved bytes grow with the images, except a few per channel."""
     _, (_, _, saved) = graphs
     assert MOST_SAVED * 5 * saved <= DEFAULT_MEMORY
 
@@ -113,7 +113,7 @@ class RowGraphs(NamedTuple):
 
 @pytest.fixture(scope="module", params=["conv4", "resnet10"])
 def row_graphs(request: pytest.FixtureRequest) -> RowGraphs:
-    """Of conditioning on all parameters, for 5 images of 32 px."""
+    """Graphs of conditioning on all parameters, for 5 images of 32 px."""
     model = FunctionalModule(build_backbone(request.param, image_size=32, channels=3))
     images = torch.randn(5, 3, 32, 32, generator=generator(0)).to(memory_format=torch.channels_last)
     found: list[GraphModule] = []
@@ -124,7 +124,7 @@ def row_graphs(request: pytest.FixtureRequest) -> RowGraphs:
 
 
 def test_a_row_is_a_backward_pass_and_its_second_derivative(row_graphs: RowGraphs) -> None:
-    """As benchmarks/roofline.py counts. The passes before and after the rows are made once."""
+    """The counts of benchmarks/roofline.py. The passes before and after the rows run once."""
     forward = [operations(node) for node in row_graphs.shared.graph.nodes if operations(node)]
     whole, first = sum(forward), forward[0]
     assert total(row_graphs.row) == 2 * whole - first
@@ -133,10 +133,10 @@ def test_a_row_is_a_backward_pass_and_its_second_derivative(row_graphs: RowGraph
 
 
 @pytest.mark.parametrize("row_graphs", ["conv4"], indirect=True)
-def test_rows_add_to_one_total_for_each_value_of_the_network(row_graphs: RowGraphs) -> None:
-    """The images that rows add to, each once: those before batch norm and those before a convolution."""
+def test_rows_add_to_one_total_per_value_of_the_network(row_graphs: RowGraphs) -> None:
+    """Rows add once to the images before each batch norm and before each convolution."""
     graph = row_graphs.pull_back.graph
     totals = [node.meta["val"].shape for node in graph.nodes if node.target is aten.copy_.default]
     images = [shape[-1] for shape in totals if len(shape) == 4 and shape[0] == 5]
     assert images == [32, 16, 16, 8, 8, 4, 4]
-    assert len(totals) <= 20  # a total is read and written for each row
+    assert len(totals) <= 20  # every row reads and writes each total

@@ -1,4 +1,4 @@
-"""glyphs: a dataset of drawn characters that needs nothing but the fonts matplotlib brings along."""
+"""The images of glyphs: characters drawn from the fonts that matplotlib ships."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firststep.data.preprocessing import Preprocessing
 from firststep.data.source import Source
 
 VERSION = 1
-"""Part of every sample's draws and of the cache's name; raised when the drawing changes."""
+"""Part of the identity of every sample's draws and of the cache's name; raise it when the drawing changes."""
 
 IMAGES_PER_CLASS = 40
 
@@ -26,7 +26,7 @@ Form = tuple[str, str]
 
 @cache
 def glyph_classes() -> dict[str, dict[str, tuple[Form, ...]]]:
-    """{split: {class: forms}}; a class is called by its first character, e.g. "U+0041 A"."""
+    """Return {split: {class: forms}}. A class is named after its first character, such as "U+0041 A"."""
     catalogue = json.loads(resources.files(__name__).joinpath("catalogue.json").read_text("ascii"))
     return {
         split: {
@@ -45,7 +45,7 @@ def _class_name(character: str) -> str:
 
 @dataclass(frozen=True)
 class GlyphImages:
-    """The samples of one class: drawn when asked for, from the seed and the class alone."""
+    """The samples of one class, drawn on demand from the seed and the class alone."""
 
     class_name: str
     forms: tuple[Form, ...]
@@ -74,5 +74,5 @@ def glyph_source(seed: int) -> Source:
 
 
 def glyph_identity(seed: int) -> list[str]:
-    """What the pixels depend on, for the cache's key."""
+    """Return everything that the pixels depend on, for the name of the cache."""
     return [f"glyphs {VERSION}", f"seed {seed}", f"fonts {fonts_digest()}"]

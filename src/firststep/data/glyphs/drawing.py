@@ -1,4 +1,4 @@
-"""One sample of a glyph class: a character in a random face, slightly bent, moved and re-inked."""
+"""Draw a sample of a glyph class: a character in a random face, slightly deformed, moved and re-inked."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from firststep.data.glyphs.raster import FRACTION, SUBPIXELS, fill, shrink, thic
 
 @dataclass(frozen=True)
 class Variation:
-    """How far a sample may be from the upright, centred character; chosen by looking at sheets.
+    """How far a sample may deviate from the upright, centred character.
 
-    With these, the nearest neighbour in pixel space gets 5-way 1-shot right about 60 % of the time:
-    far from solved, yet a small network learns to do much better in minutes.
+    With these values, which were chosen by looking at sheets, the nearest neighbour in pixel space gets about
+    60 % of 5-way 1-shot queries right. A small network learns to do much better in minutes.
     """
 
     rotation: float = 14.0
-    """degrees either way"""
+    """largest angle in degrees, either way"""
     shear: float = 0.16
-    """horizontal shift per unit of height, either way"""
+    """largest horizontal shift per unit of height, either way"""
     squeeze: float = 0.12
-    """width against height, as a factor's logarithm, either way"""
+    """largest logarithm of the ratio of width to height, either way"""
     smallest: float = 0.56
-    """the longer side of the character, as a part of the image's"""
+    """smallest ratio of the longer side of the character to the side of the image"""
     largest: float = 0.82
     shift: float = 0.075
-    """part of the image's side, either way"""
+    """largest shift as a part of the image's side, either way"""
     thinnest: int = -1
-    """change of every stroke's edge, in subpixels"""
+    """smallest change of a stroke's edge in subpixels"""
     boldest: int = 2
 
 
@@ -41,14 +41,14 @@ STANDARD = Variation()
 
 
 def place(shape: Outline, side: int, matrix: Sequence[float], shift: Sequence[float]) -> np.ndarray:
-    """An outline's points as raster integers: bounding box centred, longer side 1, then transformed.
+    """Return the points of an outline as raster integers: centred, longer side 1, then transformed.
 
     ``matrix`` is (xx, xy, yx, yy) and ``shift`` (x, y), in pixels, y up.
     """
     low, high = shape.low, shape.high
     longest = max(int(high[0] - low[0]), int(high[1] - low[1]))
     unit = SUBPIXELS * FRACTION
-    # sin, cos and exp may differ in the last bit between machines: 2⁻²⁰ of a pixel is enough.
+    # sin, cos and exp may differ in the last bit between machines, so round to 2⁻²⁰ of a pixel.
     xx, xy, yx, yy, dx, dy = (round(value * 2**20) / 2**20 for value in (*matrix, *shift))
     x, y = ((2 * shape.points - low - high) / (2 * longest)).T
     right = np.rint((x * xx + y * xy + dx + side / 2) * unit)
@@ -57,7 +57,7 @@ def place(shape: Outline, side: int, matrix: Sequence[float], shift: Sequence[fl
 
 
 def upright(character: str, face: str, side: int, size: float) -> np.ndarray:
-    """The character as it is, its longer side ``size`` of ``side`` pixels: uint8 [side, side]."""
+    """Return the undeformed character, its longer side ``size`` pixels: uint8 [side, side]."""
     shape = outline(character, face)
     points = place(shape, side, (size, 0.0, 0.0, size), (0.0, 0.0))
     return shrink(fill(points, shape.following, side * SUBPIXELS))
@@ -66,7 +66,7 @@ def upright(character: str, face: str, side: int, size: float) -> np.ndarray:
 def sample(
     draws: Draws, forms: Sequence[tuple[str, str]], side: int, variation: Variation = STANDARD
 ) -> np.ndarray:
-    """A random sample of the class with these (character, face) forms: uint8 [side, side]."""
+    """Return a random sample of the class with these (character, face) forms: uint8 [side, side]."""
     character, face = forms[draws.below(len(forms))]
     v = variation
     angle = math.radians(draws.between(-v.rotation, v.rotation))

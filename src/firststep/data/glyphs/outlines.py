@@ -1,7 +1,7 @@
-"""Outlines of characters, read from the DejaVu fonts that matplotlib ships, as exact integers.
+"""Read outlines of characters from the DejaVu fonts that matplotlib ships, as exact integers.
 
-Drawing starts from outlines and not from a font renderer's bitmaps on purpose: hinting and
-anti-aliasing change between FreeType versions, the control points in the font file do not.
+Outlines are used instead of a font renderer's bitmaps because hinting and anti-aliasing change between
+versions of FreeType. The control points in the font file do not.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FACES = tuple(
     for style in styles
 )
 
-# A quadratic curve becomes CHORDS straight lines. Points are kept multiplied by CHORDS² so that
-# the points on the curve are integers too: nothing is rounded before the random transform.
+# A quadratic curve becomes CHORDS straight lines. Points are stored multiplied by CHORDS², so that points on
+# the curve are integers too and nothing is rounded before the random transform.
 CHORDS = 8
 POINT_SCALE = CHORDS * CHORDS
 
@@ -38,16 +38,16 @@ class Outline(NamedTuple):
     """All closed contours of a character in one array."""
 
     points: np.ndarray
-    """int64 [points, 2], x right, y up, in font units / POINT_SCALE"""
+    """int64 [points, 2]: x right, y up, in font units / POINT_SCALE"""
     following: np.ndarray
-    """the index of the next point of the same contour"""
+    """index of the next point of the same contour"""
     low: np.ndarray
-    """[x, y], the corner of the bounding box"""
+    """[x, y] of the lower corner of the bounding box"""
     high: np.ndarray
 
 
 def font_file(face: str) -> Path:
-    """The file of a face inside matplotlib's data folder."""
+    """Return the file of a face in matplotlib's data folder."""
     path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{face}.ttf"
     if not path.is_file():
         raise FirststepError(f"glyphs: font file {path} is missing; reinstall matplotlib, which ships it")
@@ -56,7 +56,7 @@ def font_file(face: str) -> Path:
 
 @cache
 def fonts_digest() -> str:
-    """A hash of the twelve font files: with other fonts the pixels would be others."""
+    """Return a hash of the twelve font files, on which the pixels depend."""
     digest = hashlib.sha256()
     for face in FACES:
         digest.update(font_file(face).read_bytes())
@@ -75,7 +75,7 @@ def has_character(character: str, face: str) -> bool:
 
 @cache
 def outline(character: str, face: str) -> Outline:
-    """The contours of one character; curves flattened, components of composite glyphs in place."""
+    """Return the contours of a character: curves flattened, components of composite glyphs placed."""
     names, glyphs = _font(face)
     if ord(character) not in names:
         raise FirststepError(
@@ -92,7 +92,7 @@ def outline(character: str, face: str) -> Outline:
         elif command == "lineTo":
             points.append(_scaled(corners[0]))
         elif command == "qCurveTo":
-            # No on-curve point at all: TrueType implies one half-way between the first and last.
+            # Without any on-curve point, TrueType implies one half-way between the first and last.
             if arguments[-1] is None:
                 corners.append(_middle(corners[-1], corners[0]))
                 points = [_scaled(corners[-1])]
@@ -118,7 +118,7 @@ def _middle(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
 
 
 def _flatten(start: tuple[int, int], corners: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Chords of a TrueType spline: between two off-curve points lies an implied on-curve one."""
+    """Return the chords of a TrueType spline, which implies an on-curve point between two off-curve ones."""
     chords: list[tuple[int, int]] = []
     x0, y0 = start[0] // POINT_SCALE, start[1] // POINT_SCALE
     *controls, last = corners

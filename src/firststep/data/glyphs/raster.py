@@ -1,27 +1,27 @@
-"""From contours to pixels with integer arithmetic alone: the same image on every machine."""
+"""Fill contours with integer arithmetic alone, so that the pixels are the same on every machine."""
 
 from __future__ import annotations
 
 import numpy as np
 
 SUBPIXELS = 4
-"""Samples along each side of a pixel; strokes are thickened and thinned in steps of one of them."""
+"""Samples along each side of a pixel. Strokes are thickened and thinned in steps of one subpixel."""
 
 FRACTION = 256
 """Contour points are integers in units of 1/FRACTION of a subpixel."""
 
 
-# How dark a pixel is, by the number of its samples that are ink.
+# Darkness of a pixel by the number of its samples that are ink.
 _SHADES = np.array(
     [(n * 510 + SUBPIXELS**2) // (2 * SUBPIXELS**2) for n in range(SUBPIXELS**2 + 1)], np.uint8
 )
 
 
 def fill(starts: np.ndarray, following: np.ndarray, side: int) -> np.ndarray:
-    """Ink where the winding number is not zero: a bool array [side, side] of subpixels, y down.
+    """Return the ink, where the winding number is not zero: bool [side, side] of subpixels, y down.
 
-    Every edge adds its direction to the first subpixel right of where it crosses each row's centre;
-    a running sum along the row is then the winding number.
+    Each edge adds its direction to the first subpixel right of where it crosses a row's centre. The running
+    sum along the row is then the winding number.
     """
     ends = starts[following]
     direction = np.where(ends[:, 1] > starts[:, 1], 1, -1)
@@ -43,9 +43,9 @@ def fill(starts: np.ndarray, following: np.ndarray, side: int) -> np.ndarray:
 
 
 def thicken(ink: np.ndarray, steps: int) -> np.ndarray:
-    """Grow the ink by ``steps`` subpixels on every side, or shrink it when negative.
+    """Grow the ink by ``steps`` subpixels on every side, or shrink it if negative.
 
-    Diamonds and squares in turn make the pen an octagon, close enough to a round one.
+    Alternating diamonds and squares make an octagonal pen, close enough to a round one.
     """
     if steps < 0:
         return ~thicken(~ink, -steps)
@@ -60,8 +60,8 @@ def thicken(ink: np.ndarray, steps: int) -> np.ndarray:
 
 
 def shrink(ink: np.ndarray) -> np.ndarray:
-    """Subpixels to a uint8 image: 0 is paper, 255 is full ink."""
+    """Return the uint8 image of some subpixels: 0 is paper, 255 is full ink."""
     covered = ink.view(np.uint8)
-    for _ in range(2):  # sum groups of rows, then of columns; slices are far quicker than .sum() here
+    for _ in range(2):  # sum groups of rows, then of columns; slices are far faster than .sum() here
         covered = np.add.reduce([covered[offset::SUBPIXELS] for offset in range(SUBPIXELS)], dtype=np.uint8).T
     return _SHADES[covered]

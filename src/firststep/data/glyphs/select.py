@@ -1,7 +1,7 @@
-"""How the glyph classes were chosen; ``python -m firststep.data.glyphs.select`` writes them again.
+"""Choose the glyph classes; ``python -m firststep.data.glyphs.select`` writes them again.
 
-The choice is frozen in ``catalogue.json`` so that another version of a font can never silently
-change what the classes are; a test compares the file with a fresh choice.
+The choice is stored in ``catalogue.json``, so that another version of a font cannot silently change the
+classes. A test compares the file with a fresh choice.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ SCRIPTS = {
     "val": ("GEORGIAN",),
     "test": ("HEBREW", "ARABIC", "LAO", "NKO", "TIFINAGH"),
 }
-"""Beginnings of Unicode names. Canadian syllabics are left out: one shape turned and dotted."""
+"""Beginnings of Unicode names. Canadian syllabics are left out: they are rotations of one shape."""
 
 SAME = 3.0
-"""Pixels of unmatched ink (mean over the faces) up to which two characters look the same."""
+"""Pixels of unmatched ink, mean over the faces, up to which two characters look the same."""
 ALIKE = 14.0
-"""... up to which they are too alike to be two classes under the random changes of a sample."""
+"""The same, up to which they are too similar to be two classes when samples are deformed."""
 
 SIDE, SIZE = 32, 26
 FEWEST_FACES = 2
 
 
 def candidates(split: str) -> list[str]:
-    """The letters of a split's scripts, without those that Unicode takes apart (é, ﬁ, 𝐀)."""
+    """Return the letters of a split's scripts, without those that Unicode decomposes (é, ﬁ, 𝐀)."""
     letters = []
     for script in SCRIPTS[split]:
         for code in range(0x20, 0x20000):
@@ -50,10 +50,10 @@ def candidates(split: str) -> list[str]:
 
 
 def unmatched_ink(letters: list[str]) -> np.ndarray:
-    """[faces, letters, letters]: pixels of dark ink further than a pixel from the other's ink.
+    """Return [faces, letters, letters]: pixels of dark ink further than a pixel from the other's ink.
 
-    The larger of both directions; NaN where a face lacks one of the two. Unlike a correlation this
-    does not forgive a missing dot or bar, and does not mind strokes of another weight.
+    It is the larger of both directions, and NaN if a face lacks one of the two letters. Unlike a correlation
+    it penalises a missing dot or bar, and ignores the weight of strokes.
     """
     count = len(letters)
     unmatched = np.full((len(FACES), count, count), np.nan, dtype=np.float32)
@@ -72,7 +72,7 @@ def unmatched_ink(letters: list[str]) -> np.ndarray:
 
 
 def _spread(ink: np.ndarray) -> np.ndarray:
-    """Ink and its eight neighbours, for images [n, side, side]."""
+    """Return ink and its eight neighbours, for images [n, side, side]."""
     padded = np.pad(ink, ((0, 0), (1, 1), (1, 1)))
     rows = padded[:, 1:-1] | padded[:, :-2] | padded[:, 2:]
     spread: np.ndarray = rows[:, :, 1:-1] | rows[:, :, :-2] | rows[:, :, 2:]
@@ -80,7 +80,7 @@ def _spread(ink: np.ndarray) -> np.ndarray:
 
 
 def choose() -> dict[str, list[dict[str, list[int]]]]:
-    """{split: [{character: numbers of the faces to draw it in}, ...]}, one dict a class."""
+    """Return {split: [{character: indices of its faces}, ...]}, one dictionary per class."""
     split_of = {letter: split for split in SCRIPTS for letter in candidates(split)}
     letters = list(split_of)
     by_face = unmatched_ink(letters)
@@ -96,7 +96,7 @@ def choose() -> dict[str, list[dict[str, list[int]]]]:
             distances[nearest] <= SAME and split_of[letters[classes[nearest][0]]] == split_of[letters[letter]]
         ):
             classes[nearest].append(letter)
-        # else: left out; within a split it could not be told apart, between two splits it would be a leak
+        # Otherwise it is left out: indistinguishable within a split, a leak between two splits.
     catalogue: dict[str, list[dict[str, list[int]]]] = {split: [] for split in SCRIPTS}
     earlier: list[int] = []
     for members in classes:
@@ -109,7 +109,7 @@ def choose() -> dict[str, list[dict[str, list[int]]]]:
 
 
 def _own_faces(letter: int, by_face: np.ndarray, earlier: list[int]) -> list[int]:
-    """The faces in which a letter does not look like one of an earlier class (italic т is m)."""
+    """Return the faces in which a letter does not look like one of an earlier class (italic т is m)."""
     faces = []
     for number in range(len(FACES)):
         if np.isnan(by_face[number, letter, letter]):

@@ -1,1 +1,1 @@
-"""The forms in which people have the datasets on disk: one file a dataset."""
+"""What several datasets share to read their layouts: folders of classes, csv lists, pickles, npz files."""

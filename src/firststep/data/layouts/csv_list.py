@@ -1,4 +1,4 @@
-"""Lists of images as csv, which spreadsheets write in their own ways."""
+"""Lists of images as csv, as different spreadsheets write them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from firststep.utils import read_bytes
 
 
 def read_columns(path: Path, *columns: str) -> Iterator[list[str]]:
-    """The values of these columns, line after line; the first line names the columns."""
+    """Yield the values of these columns line by line. The first line names the columns."""
     try:
-        text = read_bytes(path).decode("utf-8-sig")  # spreadsheets begin with a mark
+        text = read_bytes(path).decode("utf-8-sig")  # spreadsheets write a byte order mark
     except UnicodeDecodeError as error:
         raise FirststepError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     if "\0" in text:

@@ -1,4 +1,4 @@
-"""Pickles of one image array and a list of labels, which CIFAR-FS, FC100 and miniImageNet share."""
+"""Pickles of one image array and a list of labels, as CIFAR-FS, FC100 and miniImageNet use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from firststep.data.pickled_values import as_array, as_name, as_whole_numbers, with_text_keys
 from firststep.data.source import ArrayImages, ClassImages, Source, collect
-from firststep.data.unpickle import as_array, as_name, as_whole_numbers, load_pickle, with_text_keys
+from firststep.data.unpickle import load_pickle
 from firststep.errors import FirststepError
 
 
@@ -21,7 +22,7 @@ def load_dictionary(path: Path, *needed: str) -> dict[str, Any]:
 
 
 def rows_of_labels(labels: Any, path: Path) -> dict[int, list[int]]:
-    """{label: numbers of its images}."""
+    """Return {label: rows of its images}."""
     numbers = as_whole_numbers(labels, path)
     if not numbers.size:
         return {}
@@ -31,7 +32,7 @@ def rows_of_labels(labels: Any, path: Path) -> dict[int, list[int]]:
 
 
 def check_images(array: np.ndarray, count: int, path: Path) -> np.ndarray:
-    """Images must be uint8 [N, H, W, 3], one for each label."""
+    """Return the images; refuse anything but uint8 [N, H, W, 1 or 3] with one image per label."""
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] not in (1, 3) or 0 in array.shape[1:]:
         raise FirststepError(f"{path}: images are {array.dtype} {array.shape}, expected uint8 [N, H, W, 3]")
     if len(array) != count:
@@ -40,7 +41,7 @@ def check_images(array: np.ndarray, count: int, path: Path) -> np.ndarray:
 
 
 def read_labelled(files: dict[str, Path], layout: str) -> Source:
-    """{split: pickle with data, labels and perhaps catname2label}."""
+    """Read one pickle per split, with data, labels and perhaps catname2label."""
     splits: dict[str, dict[str, ClassImages]] = {}
     named = True
     for split, path in files.items():

@@ -1,4 +1,4 @@
-"""A layout is how a dataset lies on disk: how to recognise it, and how to read it."""
+"""Layouts: how a dataset is stored on disk, how to recognise it and how to read it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from firststep.data.source import SPLITS, Source
 from firststep.errors import FirststepError
 
 DEPTH = 2
-"""How many folders below the given path are searched for a dataset."""
+"""Number of folder levels below the given path that are searched for a dataset."""
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One form of a dataset on disk; any two functions of a folder will do.
+    """One form of a dataset on disk, as two functions of a folder.
 
     Examples:
         >>> from firststep.data import ArrayImages, Layout, Source
@@ -31,11 +31,11 @@ class Layout:
     """
 
     what: str
-    """one line, for people: the files or folders looked for"""
+    """the files or folders looked for, in one line for messages"""
     parts: Callable[[Path], Sequence[Path]]
-    """the files and folders under a root that make up the dataset; none if it is not this layout"""
+    """root → files and folders of the dataset; none if the root does not hold this layout"""
     read: Callable[[Path], Source]
-    """the dataset under that root"""
+    """root → the dataset"""
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ class Located:
     """Where a dataset was found."""
 
     layout: Layout | None
-    """None where it is still packed: the parts are archives"""
+    """None if the parts are archives that have yet to be unpacked"""
     root: Path
     parts: tuple[Path, ...]
 
 
 def locate(path: Path, layouts: Sequence[Layout]) -> Located | None:
-    """The first layout found at the path, in the folders below it, or that the path is a part of."""
+    """Return the first layout found at the path, in the folders below it, or of which the path is a part."""
     for root in _roots(path):
         for layout in layouts:
             if parts := layout.parts(root):
                 return Located(layout, root, tuple(parts))
-    # The path may be one piece of a dataset, say its train folder: then the rest lies beside it.
+    # The path may be one part of a dataset, say its train folder, with the rest beside it.
     for layout in layouts:
         parts = layout.parts(path.parent)
         if path in parts:
@@ -63,7 +63,7 @@ def locate(path: Path, layouts: Sequence[Layout]) -> Located | None:
 
 
 def _roots(path: Path, depth: int = DEPTH) -> Iterator[Path]:
-    """The folder and its subfolders, level by level, so that the nearest match wins."""
+    """Yield the folder and its subfolders level by level, so that the nearest match wins."""
     level = [path] if path.is_dir() else []
     for _ in range(depth + 1):
         yield from level
@@ -76,7 +76,7 @@ def subfolders(folder: Path) -> list[Path]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """All files under a folder in a fixed order, hidden ones left out; linked folders are not entered."""
+    """Yield all files under a folder in a fixed order, except hidden ones. Linked folders are not entered."""
 
     def refuse(error: OSError) -> None:
         raise FirststepError(f"cannot read the folder {error.filename} ({error.strerror})") from None
@@ -89,7 +89,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def images_and_rest(folder: Path) -> tuple[list[str], list[str]]:
-    """The image files below a folder, and the files that are none."""
+    """Return the image files below a folder, and the other files."""
     images: list[str] = []
     rest: list[str] = []
     for file in files_below(folder):
@@ -97,17 +97,13 @@ def images_and_rest(folder: Path) -> tuple[list[str], list[str]]:
     return images, rest
 
 
-def existing(*paths: Path) -> list[Path]:
-    return [path for path in paths if path.exists()]
-
-
 def all_or_none(*paths: Path) -> list[Path]:
-    """These paths if every one exists."""
+    """Return these paths if all of them exist, else none."""
     return list(paths) if all(path.exists() for path in paths) else []
 
 
 def split_folders(root: Path) -> dict[str, Path]:
-    """The subfolders that are called train, val (or valid, validation) and test."""
+    """Return the subfolders called train, val (or valid, validation) and test."""
     other_names = {"val": ("val", "valid", "validation")}
     found = {}
     for split in SPLITS:

@@ -1,6 +1,7 @@
-"""Compiled steps: graphs of a step and its pull-back, rewritten for the compiler of PyTorch.
+"""Compiled steps: graphs of a step and its pull-back, rewritten for PyTorch's compiler.
 
-trace → rewrite (pooling, means, convolutions) → partition into forward and backward → materialize → inductor.
+A graph is traced, rewritten, split into a forward and a backward part, prepared and given to inductor.
+:mod:`passes` lists every pass in order.
 """
 
 from firststep.metagradient.compiler.compiled import CompiledSteps

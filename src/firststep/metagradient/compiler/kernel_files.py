@@ -1,7 +1,7 @@
-"""Several kernels in one C++ file, for of the second that a file takes most is not about its kernel.
+"""Put several kernels into one C++ file: headers and linking dominate compile time.
 
-The compiler writes each kernel to a file of its own, with a Python module around it. Reading the headers,
-even precompiled, instantiating what the module needs and linking take two thirds of a typical file's time.
+Inductor writes one file per kernel, each a Python module. Reading the (precompiled) headers, instantiating
+the module's templates and linking take two thirds of the second that a typical file needs.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-# Characters. Three graphs of Conv4 have half a million: few files, and still enough for a few cores. It does
-# not depend on the number of cores, so that what one process has compiled another finds.
+# Characters. The three graphs of Conv4 have half a million: few files, but enough to use several cores. The
+# length does not depend on the core count, so that processes find each other's files in the cache.
 FILE_LENGTH = 100_000
 
 _FUNCTION = "static PyObject* {entry_func}_py("
@@ -21,15 +21,16 @@ _ROW = '{{"{entry_func}", {entry_func}_py, METH_VARARGS, ""}},'
 class Kernel(NamedTuple):
     argument_types: tuple[str, ...]
     source: str
-    """A function ``kernel`` with C linkage."""
+    """Source of a function ``kernel`` with C linkage."""
 
 
 def name_in_file(number: int) -> str:
+    """Return the name of a kernel in its file."""
     return f"kernel_{number}"
 
 
 def by_file(kernels: Sequence[Kernel]) -> list[list[int]]:
-    """Which kernels, by their numbers, share a file: files of about equal length, at least two of them."""
+    """Return the kernel numbers per file. Files have about equal length, and there are at least two."""
     length = sum(len(kernel.source) for kernel in kernels)
     count = min(len(kernels), max(2, -(-length // FILE_LENGTH)))
     files: list[list[int]] = [[] for _ in range(count)]
@@ -42,14 +43,17 @@ def by_file(kernels: Sequence[Kernel]) -> list[list[int]]:
 
 
 def is_known(template: str) -> bool:
-    """Whether the module around a kernel can be cut into the parts that :func:`one_file` repeats."""
+    """Return whether ``template`` has the parts that :func:`one_file` repeats."""
     return all(template.count(part) == 1 for part in (_FUNCTION, _TABLE, _ROW))
 
 
 def one_file(kernels: Iterable[Kernel], template: str, call: str) -> str:
-    """A module ``kernel`` with the functions ``kernel_0``, ``kernel_1``, ...
+    """Return the source of a module with the functions ``kernel_0``, ``kernel_1``, ...
 
-    ``template``: the text of a module with one function, after its kernel; ``call``: of the call in it.
+    Args:
+        kernels: what the file contains.
+        template: inductor's text of a module with one function, which follows its kernel.
+        call: inductor's text of the call in that function.
     """
     kernels = list(kernels)
     head, rest = template.split(_FUNCTION)
@@ -69,7 +73,7 @@ def one_file(kernels: Iterable[Kernel], template: str, call: str) -> str:
             arg_len=len(kernel.argument_types),
             call_entry_func=call.format(values),
         )
-        # The namespace keeps apart what else kernels define; C linkage knows none, so the macro renames.
+        # The namespace separates helpers of the kernels. C linkage ignores it, so a macro renames `kernel`.
         name = name_in_file(number)
         parts += [f"namespace in_{name} {{", f"#define kernel {name}", code, bound, "#undef kernel", "}"]
     row = _ROW.format(entry_func="kernel")

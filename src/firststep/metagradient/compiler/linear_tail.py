@@ -1,8 +1,8 @@
-"""Where a sum over rows may be taken inside a graph instead of after it.
+"""Find the linear end of a row's graph, which can run once on the sum over all rows.
 
-A row's pull-back ends in an ordinary backward pass of the network, from what the row adds to the cotangents
-of the network's own values. That pass is linear and the same for all rows: once for the sum of what they add
-is enough. It begins where each of these cotangents meets its first convolution or matrix product.
+The pull-back of a row ends in an ordinary backward pass of the network. It starts from what the row adds to
+the cotangents of the network's values. This pass is linear and the same for all rows, so it can run once for
+the sum of the rows. It begins at the first convolution or matrix product of each cotangent.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from torch.fx import Graph, Node
 
 from firststep.metagradient.compiler.torch_internals import OpOverload
 
-# Linear in their first argument where the others are the same for all rows.
+# Linear in the first argument if the others are the same for all rows.
 _IN_FIRST = {
     "view", "_unsafe_view", "reshape", "expand", "permute", "t", "transpose", "unsqueeze", "squeeze", "slice",
     "select", "alias", "detach", "clone", "_to_copy", "neg", "sum", "mean", "threshold_backward", "gather",
     "convolution_backward", "max_pool2d_with_indices_backward", "avg_pool2d_backward", "slice_backward",
     "select_backward", "constant_pad_nd", "unpool_2x2", "gather_2x2", "kernel_gradient", "div",
 }  # fmt: skip
-# Linear in each of their first two arguments.
+# Linear in each of the first two arguments.
 _PRODUCTS = {"mul", "mm", "bmm", "convolution"}
 _HEAVY = {"mm", "bmm", "addmm", "convolution", "convolution_backward", "kernel_gradient"}
 
 
 def dependents(graph: Graph, sources: list[Node]) -> set[Node]:
-    """The nodes that are computed from these, with them."""
+    """Return ``sources`` and all nodes that depend on them."""
     found = set(sources)
     for node in graph.nodes:
         if node.op != "output" and any(source in found for source in node.all_input_nodes):
@@ -35,18 +35,18 @@ def dependents(graph: Graph, sources: list[Node]) -> set[Node]:
 
 
 def linear_tail(graph: Graph, of_row: set[Node], results: list[Node]) -> set[Node]:
-    """The nodes that can be computed once, from sums over all rows of what they read.
+    """Return the nodes that can be computed once, from inputs summed over all rows.
 
     Args:
-        graph: of one row.
-        of_row: the nodes that differ from row to row.
-        results: those whose sum over all rows is wanted.
+        graph: the graph of one row.
+        of_row: the nodes that differ between rows.
+        results: the nodes to sum over all rows.
     """
-    wanted = _ancestors(results)
+    needed = _ancestors(results)
     linear: set[Node] = set()
     for node in reversed(graph.nodes):
-        if node in of_row and node in wanted and _is_linear(node, of_row):
-            readers = [user for user in node.users if user.op != "output" and user in wanted]
+        if node in of_row and node in needed and _is_linear(node, of_row):
+            readers = [user for user in node.users if user.op != "output" and user in needed]
             if all(user in linear for user in readers):
                 linear.add(node)
     tail: set[Node] = set()
@@ -72,14 +72,17 @@ def _name(node: Node) -> str:
 
 
 def _is_linear(node: Node, of_row: set[Node]) -> bool:
-    """In all that differs from row to row, together; what is not known counts as not linear."""
+    """Return whether ``node`` is jointly linear in its inputs that differ between rows.
+
+    Unknown operations count as not linear.
+    """
     if node.target is operator.getitem:
-        return True  # of a node that must be linear itself
+        return True  # the operation it belongs to is checked itself
     name, arguments = _name(node), node.args
     varies = [isinstance(argument, Node) and argument in of_row for argument in arguments]
     inside = sum(source in of_row for source in node.all_input_nodes)
     if inside != len({argument for argument, row in zip(arguments, varies, strict=True) if row}):
-        return False  # in a list, or by keyword
+        return False  # one of them is in a list or a keyword argument
     if name in ("add", "sub"):
         return varies[:2] == [True, True]
     if name in _PRODUCTS:

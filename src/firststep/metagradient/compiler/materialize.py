@@ -1,8 +1,8 @@
-"""Mark the results that a compiler shall write to memory, where it would compute them again at each reader.
+"""Mark the results that the compiler must store instead of recomputing them in every reader.
 
-It fuses pointwise operations into the reader. That is good where reader and result are of one size. But a
-few numbers per channel (a square root, quotients) would be computed once for each pixel, and the argmax of a
-window once for each of the readers of pooling, from all of its images.
+The compiler fuses pointwise operations into their readers. That is good if both have the same size. But it
+would also compute a few numbers per channel (a square root, a quotient) once per pixel, and the argmax of
+pooling once per reader, from all images.
 """
 
 from __future__ import annotations
@@ -13,47 +13,43 @@ from operator import getitem
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, Node
 
-import firststep.metagradient.compiler.kernel_gradients
-import firststep.metagradient.compiler.pooling  # noqa: F401  (they define operators)
+from firststep.metagradient.compiler.kernel_gradients import KERNEL_GRADIENT
+from firststep.metagradient.compiler.pooling import GATHER, POOL, UNPOOL
 from firststep.metagradient.compiler.torch_internals import OpOverload, force_stride_order
 
 aten = torch.ops.aten
-_POOL, _UNPOOL = torch.ops.firststep.max_pool_2x2.default, torch.ops.firststep.unpool_2x2.default
-_GATHER = torch.ops.firststep.gather_2x2.default
-_KERNEL_GRADIENT = torch.ops.firststep.kernel_gradient.default
-_MUCH_SMALLER = 64  # times fewer entries than what is computed with them
+_MUCH_SMALLER = 64  # an input with at most 1/64 of the entries of the result
 _VIEWS = {"view", "_unsafe_view", "reshape", "expand", "unsqueeze", "squeeze", "permute", "alias", "detach"}
 
 
-def materialize(graph: GraphModule) -> None:
-    """Change ``graph`` in place, for the compiler: what it computes stays the same."""
-    to_memory = force_stride_order()
-    for node, strides in _worth_it(graph).items():
-        with graph.graph.inserting_after(node):
-            written = graph.graph.call_function(to_memory, (node, list(strides)))
-        written.meta = dict(node.meta)
-        node.replace_all_uses_with(written, delete_user_cb=partial(operator.is_not, written))
-    graph.recompile()
+def materialize(graph: Graph) -> None:
+    """Store results that the compiler would recompute per reader, with the channels innermost."""
+    store = force_stride_order()
+    for node, strides in _to_store(graph).items():
+        with graph.inserting_after(node):
+            stored = graph.call_function(store, (node, list(strides)))
+        stored.meta = dict(node.meta)
+        node.replace_all_uses_with(stored, delete_user_cb=partial(operator.is_not, stored))
 
 
-def _worth_it(graph: GraphModule) -> dict[Node, tuple[int, ...]]:
-    """The results, and their order in memory."""
+def _to_store(graph: Graph) -> dict[Node, tuple[int, ...]]:
+    """Return the nodes to store and their strides in memory."""
     found: dict[Node, tuple[int, ...]] = {}
-    images = [image for node in graph.graph.nodes for image in _convolved(node)]
+    images = [image for node in graph.nodes for image in _convolved(node)]
     if any(_is_channels_last(image) for image in images):
         for image in images:
             if image.op == "call_function" and image.target is not aten.expand.default and _size(image):
                 found[image] = _strides(image, channels_last=True)
-    for node in graph.graph.nodes:
-        if node.target is getitem and node.args[0].target is _POOL:
+    for node in graph.nodes:
+        if node.target is getitem and node.args[0].target is POOL:
             found[node] = _strides(node, channels_last=node.args[0].args[1])
-        elif node.target in (_UNPOOL, _GATHER):
-            if node.target is _UNPOOL and node.args[0].op == "call_function":
+        elif node.target in (UNPOOL, GATHER):
+            if node.target is UNPOOL and node.args[0].op == "call_function":
                 found[node.args[0]] = _strides(node.args[0], channels_last=node.args[-1])
             argmax = _behind_views(node.args[1])
-            if argmax.target is aten._to_copy.default:  # it was saved as bytes: see partition
+            if argmax.target is aten._to_copy.default:  # saved as bytes: see partition.py
                 found[argmax] = _strides(argmax, channels_last=node.args[-1])
         elif _is_pointwise(node):
             for small in _much_smaller(node):
@@ -62,10 +58,10 @@ def _worth_it(graph: GraphModule) -> dict[Node, tuple[int, ...]]:
 
 
 def _convolved(node: Node) -> list[Node]:
-    """The images that a convolution, or its backward pass, works on."""
+    """Return the images that a convolution or its backward pass reads."""
     if node.target is aten.convolution.default:
         return [node.args[0]]  # type: ignore[list-item]
-    backward = node.target in (aten.convolution_backward.default, _KERNEL_GRADIENT)
+    backward = node.target in (aten.convolution_backward.default, KERNEL_GRADIENT)
     return list(node.args[:2]) if backward else []  # type: ignore[arg-type]
 
 
@@ -86,7 +82,7 @@ def _is_pointwise(node: Node) -> bool:
 
 
 def _much_smaller(node: Node) -> list[Node]:
-    """The inputs that are computed in the graph and of which each entry is used for many of the node."""
+    """Return the computed inputs of ``node`` of which each entry serves many entries of the result."""
     found = []
     for source in node.all_input_nodes:
         source = _behind_views(source)

@@ -1,14 +1,15 @@
-"""Cut the graph of a step and its pull-back in two, so that the backward part starts from saved results.
+"""Split the graph of a step and its pull-back, so that the backward part starts from saved results.
 
-The forward part is everything that the step's results need. The backward part needs some of what it computes
-again. Products, convolutions, reductions and pooling are saved for backward; pointwise operations are done
-once more from what is saved, because a compiler fuses them into their reader, where they cost less than
-memory traffic. Of a pooling the argmax is saved, a byte for each result: the results are entries of its
-images, which are computed from what is saved. Large results of a first layer that reads three channels are
-computed again too: 27 multiplications an entry take little longer than reading it, and they are most of a
-step's memory. About two tensors per other convolution are saved.
+The forward part is everything that the step's results depend on. The backward part needs some of its values
+again. It either reads them as saved tensors or recomputes them:
 
-What is saved may be rounded to a smaller type meanwhile: the way back then starts from rounded values.
+- Products, convolutions and reductions are saved.
+- Pointwise operations are recomputed: fused into their reader they cost less than memory traffic.
+- Pooling saves its argmax, one byte per result. The results are entries of its images, which are recomputed.
+- A large first layer with few input channels is recomputed. Its 27 multiplications per entry take little
+  longer than reading the entry, and it would be most of a step's memory.
+
+About two tensors per remaining convolution are saved. They can be rounded to a smaller dtype while saved.
 """
 
 from __future__ import annotations
@@ -22,36 +23,39 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
-import firststep.metagradient.compiler.pooling  # noqa: F401  (defines the operators)
+from firststep.metagradient.compiler.pooling import GATHER, POOL
 from firststep.metagradient.compiler.torch_internals import OpOverload, part_of
 
-_POOL, _GATHER = torch.ops.firststep.max_pool_2x2.default, torch.ops.firststep.gather_2x2.default
-
-# Views, constants, and the transpose of pooling.
-NO_WORK = {
+# Views, constants and the transpose of pooling.
+CHEAP = {
     "view", "_unsafe_view", "reshape", "expand", "permute", "t", "transpose", "unsqueeze", "squeeze", "slice",
     "select", "detach", "alias", "clone", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like",
     "new_zeros", "new_ones", "scalar_tensor", "arange", "empty_like", "_to_copy", "lift_fresh_copy", "fill",
     "max_pool2d_with_indices_backward", "unpool_2x2",
 }  # fmt: skip
 
-_FEW_ENTRIES = 32  # of a kernel's input side
-_LARGE = 2**24  # bytes: more than the caches that a core has
+_FEW_ENTRIES = 32  # kernel entries per output channel
+_LARGE = 2**24  # bytes: more than the caches of a core
 
 
 class Partition(NamedTuple):
     forward: GraphModule
-    """(its inputs) → (its results, then what is saved for backward)."""
+    """(forward inputs) → (forward results, saved tensors)."""
     backward: GraphModule
-    """(all inputs, then what was saved) → the other results."""
+    """(all inputs, saved tensors) → the other results."""
 
 
 def partition(
     graph: GraphModule, forward_inputs: int, forward_outputs: int, saved_dtype: torch.dtype | None = None
 ) -> Partition:
-    """Cut ``graph``, whose first inputs and results, this many of each, are those of the forward part.
+    """Split ``graph``.
 
-    ``saved_dtype``: of saved images and sequences; features, logits and Gram matrices are not rounded.
+    Args:
+        graph: the graph of both parts.
+        forward_inputs: number of leading inputs that the forward part takes.
+        forward_outputs: number of leading results that the forward part computes.
+        saved_dtype: dtype to round saved images and sequences to. Features, logits and Gram matrices are not
+            rounded.
     """
     inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
@@ -67,7 +71,7 @@ def partition(
     types = {argmax: values.meta["val"].dtype for values, argmax in pooled.items()}
     for number, node in enumerate(saved):
         where = len(ahead) + number, len(inputs) + number
-        if node in types:  # only while saved: of bytes the compiler would unpool without vector instructions
+        if node in types:  # only while saved: the compiler does not vectorise unpooling of bytes
             _save_as(parts, *where, torch.uint8, types[node])
         elif saved_dtype is not None and _has_pixels(node):
             _save_as(parts, *where, saved_dtype, node.meta["val"].dtype)
@@ -77,7 +81,10 @@ def partition(
 
 
 def _has_pixels(node: Node) -> bool:
-    """Nearly all of the memory. The smallest eigenvalues of a rounded matrix would be noise."""
+    """Return whether a node is images or sequences, nearly all of the saved memory.
+
+    Matrices are not rounded: the smallest eigenvalues of a rounded Gram matrix would be noise.
+    """
     value = node.meta.get("val")
     return isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 2
 
@@ -85,7 +92,7 @@ def _has_pixels(node: Node) -> bool:
 def _save_as(
     parts: Partition, result: int, argument: int, saved_dtype: torch.dtype, dtype: torch.dtype
 ) -> None:
-    """A result of the forward part that is an argument of the backward part, of another type in between."""
+    """Convert a saved result of the forward part to ``saved_dtype``, and back in the backward part."""
     (output,) = (node for node in parts.forward.graph.nodes if node.op == "output")
     values = list(output.args[0])
     with parts.forward.graph.inserting_before(output):
@@ -105,23 +112,23 @@ def _converted(graph: Graph, node: Node, dtype: torch.dtype) -> Node:
 
 
 def _pooled(graph: Graph, in_forward: set[Node]) -> dict[Node, Node]:
-    """The results of the forward part's poolings, and their argmax."""
+    """Return the argmax per pooling result of the forward part."""
     found: dict[Node, Node] = {}
     for pool in list(graph.nodes):
-        if pool.target is _POOL and pool in in_forward:
-            of_number = {user.args[1]: user for user in pool.users}
-            if 0 in of_number and 1 in of_number:
-                found[of_number[0]] = of_number[1]
+        if pool.target is POOL and pool in in_forward:
+            by_output = {user.args[1]: user for user in pool.users}
+            if 0 in by_output and 1 in by_output:
+                found[by_output[0]] = by_output[1]
     return found
 
 
 def _sources(node: Node, pooled: dict[Node, Node]) -> list[Node]:
-    """What a node is computed from; a pooling's result from its images and the argmax."""
+    """Return the inputs of a node. Those of a pooling result are its images and the argmax."""
     return [*node.args[0].all_input_nodes, pooled[node]] if node in pooled else node.all_input_nodes  # type: ignore[union-attr]
 
 
 def needed(results: list[object], stop: set[Node], pooled: dict[Node, Node]) -> set[Node]:
-    """The nodes that these results are computed from, up to those of ``stop``."""
+    """Return the nodes that ``results`` depend on, up to those of ``stop``."""
     found: set[Node] = set()
     stack = [result for result in results if isinstance(result, Node)]
     while stack:
@@ -144,11 +151,14 @@ def _saved_for_backward(
         if node in seen or node in inputs:
             continue
         seen.add(node)
-        # One of an operation's several results is available even where the forward part does not use it.
-        known = (
-            node.all_input_nodes[0] in in_forward if node.target is operator.getitem else node in in_forward
-        )
-        if known and node not in pooled and not _cheap(node) and not _is_large_first_layer(node, inputs):
+        # All results of a forward operation are available, even if the forward part does not use this one.
+        source = node.all_input_nodes[0] if node.target is operator.getitem else node
+        if (
+            source in in_forward
+            and node not in pooled
+            and not _cheap(node)
+            and not _is_large_first_layer(node, inputs)
+        ):
             saved[node] = None
         else:
             stack.extend(_sources(node, pooled))
@@ -156,7 +166,7 @@ def _saved_for_backward(
 
 
 def _is_large_first_layer(node: Node, inputs: set[Node]) -> bool:
-    """A convolution of the images themselves, of few channels, whose results are large."""
+    """Return whether a node is a convolution of input images with few channels and a large result."""
     if node.target is not torch.ops.aten.convolution.default or not inputs.issuperset(node.all_input_nodes):
         return False
     value, kernel = (one.meta["val"] for one in (node, node.all_input_nodes[1]))
@@ -168,27 +178,27 @@ def _cheap(node: Node) -> bool:
     if node.op == "get_attr":
         return True
     if node.target is operator.getitem or not isinstance(node.target, OpOverload):
-        return False  # one of several results of an operation: saved by itself
+        return False  # one of several results: saved by itself
     name = node.target.overloadpacket.__name__
-    return torch.Tag.pointwise in node.target.tags or name in NO_WORK
+    return torch.Tag.pointwise in node.target.tags or name in CHEAP
 
 
 def extract(
     graph: GraphModule, inputs: list[Node], results: list[object], pooled: dict[Node, Node]
 ) -> GraphModule:
-    """The part of the graph between these nodes as a graph of its own, in the old order."""
+    """Return the part of the graph from ``inputs`` to ``results`` as a new graph, in the old order."""
     part = Graph()
     copies: dict[Node, Node] = {}
     for number, node in enumerate(inputs):
         copies[node] = part.placeholder(f"input_{number}")
         copies[node].meta = dict(node.meta)
-    wanted = needed(results, set(inputs), pooled)
+    inside = needed(results, set(inputs), pooled)
     for node in graph.graph.nodes:
-        if node in wanted and node not in copies:
+        if node in inside and node not in copies:
             if node in pooled:
                 images, channels_last = node.args[0].args
                 copies[node] = part.call_function(
-                    _GATHER, (copies[images], copies[pooled[node]], channels_last)
+                    GATHER, (copies[images], copies[pooled[node]], channels_last)
                 )
                 copies[node].meta = dict(node.meta)
             else:

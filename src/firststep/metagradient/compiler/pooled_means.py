@@ -1,7 +1,7 @@
-"""Means of unpooled values, taken over the entries that are not zero: a quarter of them.
+"""Means of unpooled values over the quarter of the entries that is not zero.
 
-With B the unpooling of values v and P the gathering of entries at the argmax, Σ B v = Σ v and
-Σ x B v = Σ v P x. Batch norm's derivatives need both, of the largest images of a network.
+Let B unpool values v and let P gather entries at the argmax. Then Σ B v = Σ v and Σ x B v = Σ v P x.
+The derivatives of batch norm need both sums, over the largest images of a network.
 """
 
 from __future__ import annotations
@@ -12,37 +12,36 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-import firststep.metagradient.compiler.pooling  # noqa: F401  (defines the operators)
+from firststep.metagradient.compiler.pooling import GATHER, UNPOOL
 
 aten = torch.ops.aten
-_UNPOOL, _GATHER = torch.ops.firststep.unpool_2x2.default, torch.ops.firststep.gather_2x2.default
 
 
 def take_means_before_unpooling(graph: Graph) -> None:
-    """Change ``graph`` in place where it has means over images, those of a batch or of several batches."""
+    """Take means of unpooled values before unpooling, over a quarter of the entries."""
     for node in list(graph.nodes):
         if node.target is aten.mean.dim and len(node.args) == 2 and not node.kwargs:
             images, dims = node.args
             shape = images.meta["val"].shape
             if list(dims) == [len(shape) - 4, len(shape) - 2, len(shape) - 1]:
-                _shorten(graph, node, images, list(shape))
+                _take_before_unpooling(graph, node, images, list(shape))
 
 
-def _shorten(graph: Graph, node: Node, images: Node, shape: list[int]) -> None:
+def _take_before_unpooling(graph: Graph, node: Node, images: Node, shape: list[int]) -> None:
     factors: list[Any] = list(images.args) if images.target is aten.mul.Tensor else [images]
     found = [number for number, factor in enumerate(factors) if _unpooling(factor) is not None]
     if not found or not isinstance(factors[-1], Node):
         return
-    back = factors.pop(found[0])  # one of them: the other may be the same, in a mean of squares
-    if list(back.meta["val"].shape) != shape:
+    unpooled = factors.pop(found[0])  # only one: in a mean of squares both factors are the same
+    if list(unpooled.meta["val"].shape) != shape:
         return
-    unpooling: Any = _unpooling(back)
+    unpooling: Any = _unpooling(unpooled)
     values, argmax, _, _, channels_last = unpooling.args
     with graph.inserting_before(node):
         for other in factors:
             wide = graph.call_function(aten.expand.default, (other, shape))
             batches = graph.call_function(aten.reshape.default, (wide, [-1, *shape[-3:]]))
-            gathered = graph.call_function(_GATHER, (batches, argmax, channels_last))
+            gathered = graph.call_function(GATHER, (batches, argmax, channels_last))
             product = graph.call_function(aten.mul.Tensor, (values, gathered))
             product.meta = dict(values.meta)
             values = product
@@ -58,10 +57,10 @@ def _shorten(graph: Graph, node: Node, images: Node, shape: list[int]) -> None:
 
 
 def _unpooling(node: object) -> Node | None:
-    """The unpooling that a node is, or is a view of with several batches apart."""
+    """Return the unpooling that ``node`` is, or is a view of with another split into batches."""
     if isinstance(node, Node) and node.target in (aten.reshape.default, aten.view.default):
         shape = node.meta["val"].shape
         node = node.args[0]
         if not isinstance(node, Node) or node.meta["val"].shape[-3:] != shape[-3:]:
             return None
-    return node if isinstance(node, Node) and node.target is _UNPOOL else None
+    return node if isinstance(node, Node) and node.target is UNPOOL else None

@@ -1,7 +1,7 @@
-"""Routines in C++ of our own: compiled by the compiler that compiles the graphs, then found on disk.
+"""Our C++ routines, compiled by the compiler of the graphs and cached on disk.
 
-Of each there is a version for every type of number and kind of processor. To a graph a routine is an operator
-of which only the result's shape is known.
+Each routine is compiled per dtype and instruction set. In a graph it is an opaque operator with a known
+result shape.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FOLDER = Path(__file__).parent
 
 
 def has_routines(images: Tensor) -> bool:
-    """Whether they are for this type of number, device and processor."""
+    """Return whether there are routines for the dtype and device of ``images`` and this processor."""
     return (
         images.device.type == "cpu"
         and images.dtype in _SCALARS
@@ -28,9 +28,13 @@ def has_routines(images: Tensor) -> bool:
 
 
 def load_routine(parts: list[str], dtype: torch.dtype, pointers: int, numbers: int) -> Callable[..., None]:
-    """The function ``kernel`` of these files, one after the other.
+    """Load the function ``kernel`` of a C++ source.
 
-    It takes so many arrays to read, one to write, and so many whole numbers.
+    Args:
+        parts: files to concatenate, without ``.cpp``.
+        dtype: of all arrays.
+        pointers: number of input arrays. One output array follows them.
+        numbers: number of integer arguments after the arrays.
     """
     scalar = _SCALARS[dtype]
     arguments = [*[f"const {scalar}*"] * pointers, f"{scalar}*", *["long"] * numbers]

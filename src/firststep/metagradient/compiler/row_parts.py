@@ -1,9 +1,9 @@
-"""Cut the graph of one row of a Jacobian and its pull-back so that nothing is computed for every row in vain.
+"""Split the graph of a Jacobian row and its pull-back, so that work shared by all rows runs once.
 
-shared      the network's own pass                              once
-row         a backward pass for one residual                    for each row
-pull-back   the second derivative against a fixed vector        for each row, added to totals
-finish      from the totals to the gradient: a backward pass    once
+shared      forward pass of the network                         once
+row         backward pass of one residual                       per row
+pull-back   second derivative against a fixed vector            per row, added to totals
+finish      backward pass from the totals to the gradient       once
 """
 
 from __future__ import annotations
@@ -15,30 +15,33 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from firststep.metagradient.compiler.linear_tail import dependents, linear_tail
-from firststep.metagradient.compiler.partition import NO_WORK, extract, partition
+from firststep.metagradient.compiler.partition import CHEAP, extract, partition
 from firststep.metagradient.compiler.torch_internals import OpOverload
 
 aten = torch.ops.aten
-_WORK = {"clone", "_to_copy", "max_pool2d_with_indices_backward", "unpool_2x2"}
+_NOT_VIEWS = {"clone", "_to_copy", "max_pool2d_with_indices_backward", "unpool_2x2"}
 
 
 class RowParts(NamedTuple):
     shared: GraphModule
-    """(support) → values that the other parts need."""
+    """(support) → values that the other parts read."""
     row: GraphModule
-    """(support, values, unit) → (row, then what is saved for its pull-back)."""
+    """(support, values, unit) → (row, saved tensors)."""
     pull_back: GraphModule
     """(support, values, unit, fixed, totals, saved) → nothing; adds to the totals in place."""
     finish: GraphModule
     """(support, values, totals) → gradient."""
     totals: list[Tensor]
-    """Of which shapes, types and strides the totals are."""
+    """Shapes, dtypes and strides of the totals."""
 
 
 def row_parts(graph: GraphModule, support: int, rows: int) -> RowParts:
-    """Cut ``graph``: (support, unit, fixed) → (row, gradient).
+    """Split ``graph``: (support, unit, fixed) → (row, gradient).
 
-    So many of its first inputs are the support set and the parameters, so many of its first results the row.
+    Args:
+        graph: the graph of one row.
+        support: number of leading inputs that are the support set and parameters.
+        rows: number of leading outputs that form the row.
     """
     inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
@@ -64,7 +67,7 @@ def row_parts(graph: GraphModule, support: int, rows: int) -> RowParts:
 
 
 def _read_by(graph: GraphModule, of_row: set[Node], inputs: set[Node]) -> list[Node]:
-    """What the rows, and the part after them, read of what is the same for all; views are taken anew."""
+    """Return the row-independent nodes that the other parts read. Views are recomputed there."""
     found: dict[Node, None] = {}
     stack = [source for node in graph.graph.nodes if node in of_row for source in node.all_input_nodes]
     while stack:
@@ -79,13 +82,13 @@ def _read_by(graph: GraphModule, of_row: set[Node], inputs: set[Node]) -> list[N
 
 
 def _is_view(node: Node) -> bool:
-    """Or a constant."""
+    """Return whether a node is a view or a constant."""
     name = node.target.overloadpacket.__name__ if isinstance(node.target, OpOverload) else ""
-    return name in NO_WORK - _WORK
+    return name in CHEAP - _NOT_VIEWS
 
 
 def _add_in_place(part: GraphModule, before: int, added: list[Node]) -> GraphModule:
-    """With the totals as arguments after the first ``before``, to which its results are added."""
+    """Insert the totals as arguments after the first ``before``, and add the results to them in place."""
     graph = part.graph
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     (output,) = (node for node in graph.nodes if node.op == "output")

@@ -1,12 +1,11 @@
-"""The conditioning loss of many parameters and its gradient, compiled, one row of the Jacobian at a time.
+"""The compiled conditioning loss of many parameters and its gradient, one Jacobian row at a time.
 
-As :mod:`firststep.conditioning.jacobian`: rows J_i first, G = J Jᵀ, the loss and its cotangent S of G; then
-each row is differentiated once, against the fixed vector Jᵀ S_i. What is the same for all rows is computed
-once: see :mod:`row_parts`. Rows have the same shapes, so one compiled pair serves them: a row, and its
-pull-back. The pull-back starts from what the row computed where that may be saved, else the row is computed
-once more: memory is bounded, whatever their number.
+The method is that of :mod:`firststep.conditioning.jacobian`. First the rows J_i, then G = J Jᵀ, the loss and
+its cotangent S of G. Then each row is differentiated once, against the fixed vector Jᵀ S_i.
 
-On a CPU whole rows are computed side by side, each on one core.
+All rows have the same shapes, so one compiled pair serves them: the row and its pull-back. Work shared by all
+rows runs once: see :mod:`row_parts`. Rows save their results for the pull-back if all fit into the memory
+budget; otherwise each row is computed twice. On a CPU several rows run at once, each on one core.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from firststep.adaptation import gram_of
 from firststep.conditioning import JACOBIAN_MEMORY, cross_entropy_residuals
-from firststep.metagradient.compiler.rewrite import use_fast_kernels
+from firststep.metagradient.compiler.passes import REWRITE, apply
 from firststep.metagradient.compiler.row_parts import row_parts
 from firststep.metagradient.compiler.trace import (
     Function,
@@ -32,11 +31,11 @@ from firststep.metagradient.objective import Conditioning
 from firststep.network import FunctionalModule, Params, Sharing, in_order, share_threads, using_threads
 from firststep.task import Inputs
 
-LARGEST_JACOBIAN = JACOBIAN_MEMORY // 2  # bytes: there are several copies of it at a time
+LARGEST_JACOBIAN = JACOBIAN_MEMORY // 2  # bytes: several copies exist at a time
 
 
 def reaches_deep(model: FunctionalModule, subset: str | tuple[str, ...]) -> bool:
-    """Whether the rows of a subset's Jacobian reach below the last layers: then their graph is large."""
+    """Return whether the Jacobian rows of a subset reach below the last layers, so their graph is large."""
     shallow = {name for part in ("cls", "emb", "ebn") for name in _subset_if_any(model, part)}
     return not shallow.issuperset(model.subset(subset))
 
@@ -44,7 +43,7 @@ def reaches_deep(model: FunctionalModule, subset: str | tuple[str, ...]) -> bool
 def _subset_if_any(model: FunctionalModule, part: str) -> tuple[str, ...]:
     try:
         return model.subset(part)
-    except ValueError:  # this network has none
+    except ValueError:  # this network has no such layer
         return ()
 
 
@@ -52,15 +51,15 @@ _Saved = list[Tensor] | None
 
 
 class Conditioned(NamedTuple):
-    """The conditioning loss of a stage and its gradient, which is added to the step's pull-back."""
+    """Conditioning loss of a stage, and its gradient to add to the step's pull-back."""
 
     params: Params
-    stage_loss: Tensor
+    conditioning_loss: Tensor
     gram: Tensor
 
 
 class EagerRows:
-    """Not compiled, for a Jacobian that is too large to be held: layer by layer, see ``jacobian_gram``."""
+    """Uncompiled rows for a Jacobian that does not fit into memory: layer by layer, see ``jacobian_gram``."""
 
     def __init__(self, model: FunctionalModule, conditioning: Conditioning) -> None:
         self._model = model
@@ -71,15 +70,15 @@ class EagerRows:
         subset = self._conditioning.subset
         with torch.enable_grad():
             gram = gram_of(self._model, x, y, theta, subset)
-            stage_loss = self._conditioning.stage_loss(gram)
-        grads = torch.autograd.grad(stage_loss, list(theta.values()), weight, materialize_grads=True)
-        return Conditioned(dict(zip(params, grads, strict=True)), stage_loss.detach(), gram.detach())
+            conditioning_loss = self._conditioning.conditioning_loss(gram)
+        grads = torch.autograd.grad(conditioning_loss, list(theta.values()), weight, materialize_grads=True)
+        return Conditioned(dict(zip(params, grads, strict=True)), conditioning_loss.detach(), gram.detach())
 
 
 def conditioning_by_rows(
     model: FunctionalModule, conditioning: Conditioning, params: Params, x: Inputs, y: Tensor
 ) -> Callable[[Params, Inputs, Tensor, Tensor], Conditioned]:
-    """(parameters, inputs, labels, weight) ↦ the loss and ``weight`` times its gradient in all parameters."""
+    """Return (parameters, inputs, labels, weight) ↦ the loss and ``weight`` times its gradient."""
     psi = [params[name] for name in model.subset(conditioning.subset)]
     jacobian_bytes = len(y) * sum(value.numel() * value.element_size() for value in psi)
     if jacobian_bytes > LARGEST_JACOBIAN:
@@ -88,7 +87,7 @@ def conditioning_by_rows(
 
 
 class CompiledRows:
-    """Compiled at once for parameters and a support set of these shapes."""
+    """Rows compiled at construction, for parameters and a support set of these shapes."""
 
     def __init__(
         self,
@@ -124,20 +123,20 @@ class CompiledRows:
         )
         arguments = (params, x, y, self._units[0], fixed)
         graph, _ = trace_graph(row_and_pull_back, arguments)
-        use_fast_kernels(graph)
+        apply(REWRITE, graph)
         support = flatten((params, x, y))
         parts = row_parts(graph, len(support), len(self._psi))
         self._totals = parts.totals
         self._shared: Function = compile_graph(parts.shared, support)
         with torch.no_grad():
             given = [*support, *self._shared(*support)]
-        # What a row computes takes about the memory of what it reads, and as much again on the way back.
+        # A row's results take about the memory of its inputs, and its pull-back the same again.
         need = 3 * storage_bytes(given[len(support) :])
         on_cpu = y.device.type == "cpu"
         self._sharing = (
             share_threads(need, JACOBIAN_MEMORY) if on_cpu else Sharing(1, torch.get_num_threads())
         )
-        # By their number, not by who is ready first: so that a run repeats bit for bit.
+        # A fixed assignment of rows to workers, so that runs repeat exactly.
         workers = self._sharing.workers
         self._shares = [range(worker, len(y), workers) for worker in range(workers)]
         totals = self._zeros()
@@ -158,8 +157,8 @@ class CompiledRows:
         jacobian, saved = self._all_rows(given, psi)
         gram = torch.stack([_outer_product(j) for j in jacobian]).sum(0)
         with torch.enable_grad():
-            stage_loss = self._conditioning.stage_loss(gram.requires_grad_())
-        (cotangent,) = torch.autograd.grad(stage_loss, gram, weight)
+            conditioning_loss = self._conditioning.conditioning_loss(gram.requires_grad_())
+        (cotangent,) = torch.autograd.grad(conditioning_loss, gram, weight)
         symmetric = cotangent + cotangent.mT
         fixed = [
             (symmetric @ j.double()).to(j.dtype).view(-1, *value.shape)
@@ -167,10 +166,10 @@ class CompiledRows:
         ]
         del jacobian
         grads = self._finish(*given, *self._all_pulled_back(given, fixed, saved))
-        return Conditioned(dict(zip(params, grads, strict=True)), stage_loss.detach(), gram.detach())
+        return Conditioned(dict(zip(params, grads, strict=True)), conditioning_loss.detach(), gram.detach())
 
     def _all_rows(self, given: list[Tensor], psi: list[Tensor]) -> tuple[list[Tensor], list[_Saved]]:
-        """J, [n, entries] for each parameter, and what the rows saved."""
+        """Return J as [n, entries] per parameter, and the saved tensors per row."""
         jacobian = [value.new_empty(len(self._units), value.numel()) for value in psi]
         saved: list[_Saved] = [None] * len(self._units)
 
@@ -186,7 +185,7 @@ class CompiledRows:
         return jacobian, saved
 
     def _all_pulled_back(self, given: list[Tensor], fixed: list[Tensor], saved: list[_Saved]) -> list[Tensor]:
-        """The totals over all rows."""
+        """Return the totals over all rows."""
 
         def compute(rows: range) -> list[Tensor]:
             totals = self._zeros()
@@ -194,15 +193,15 @@ class CompiledRows:
                 values = saved[number]
                 if values is None:
                     values = self._row(*given, self._units[number])[len(fixed) :]
-                against = [of_parameter[number] for of_parameter in fixed]
-                self._pull_back(*given, self._units[number], *against, *totals, *values)
-                saved[number] = values = None  # frees its memory
+                vector = [of_parameter[number] for of_parameter in fixed]
+                self._pull_back(*given, self._units[number], *vector, *totals, *values)
+                saved[number] = values = None  # free the memory
             return totals
 
         first, *others = in_order(compute, self._shares, self._sharing)
         for other in others:
             for total, value in zip(first, other, strict=True):
-                total.add_(value)  # in place: in the order in memory that was compiled for
+                total.add_(value)  # in place: keeps the strides that were compiled for
         return first
 
     def _zeros(self) -> list[Tensor]:

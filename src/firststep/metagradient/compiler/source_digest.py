@@ -1,7 +1,7 @@
-"""A digest of this room's own source code, for the compiler's cache on disk.
+"""A digest of this package's source code, part of the key of the compiler's cache on disk.
 
-That cache knows an operator of ours by its name alone. Without the digest, whoever changes what an operator
-computes, or installs another version of the package, would be given the code that was compiled before.
+The cache knows our operators by name only. Without the digest a changed operator, or another version of
+firststep, would get the code that was compiled before.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from pathlib import Path
 
 
 def source_digest(folder: Path) -> str:
-    """Of the names and contents of all Python and C++ files in ``folder``.
+    """Return a digest of the names and contents of all Python and C++ files in ``folder``.
 
-    Where there are none to read (an archive, byte code alone) it is a random number: what is compiled then
-    serves one process.
+    Without readable sources (an archive, byte code only) it is random, so that processes share nothing.
     """
     digest = hashlib.sha256()
     try:
@@ -30,5 +29,5 @@ def source_digest(folder: Path) -> str:
     return digest.hexdigest()[:32]
 
 
-# When this is imported, not when something is compiled: the files may change while the process runs.
+# Computed at import: the files may change while the process runs.
 SOURCE_DIGEST = source_digest(Path(__file__).parent)

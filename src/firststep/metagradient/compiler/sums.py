@@ -1,10 +1,8 @@
-"""Sums over images in two stages: over a few pixels that lie side by side in memory, then over the rest.
+"""Sums over images in two stages: over a few adjacent pixels, then over the rest.
 
-For the sum of every channel the compiler makes one loop over all pixels for each eight channels. Where the
-channels are innermost in memory, each of these loops reads a part of every pixel, so that the images come
-from memory several times. Pixels that are few enough to stay in the processor's cache come from there once.
-
-The same sums, in another order.
+To sum per channel, the compiler loops over all pixels once per eight channels. If the channels are innermost
+in memory, every loop reads a part of every pixel, so the images are read from memory several times. A first
+stage over so few pixels that they stay in the cache reads them once. The sums have another order.
 """
 
 from __future__ import annotations
@@ -16,11 +14,11 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 aten = torch.ops.aten
-_CACHE = 2**15  # bytes that the processor's first cache holds
+_CACHE = 2**15  # bytes of the L1 cache
 
 
 def sum_in_two_stages(graph: Graph) -> None:
-    """Change ``graph`` in place where it has sums, or means, of the channels of images on a CPU."""
+    """Split sums and means per channel into two stages, so that images are read once."""
     for node in list(graph.nodes):
         if node.target in (aten.sum.dim_IntList, aten.mean.dim) and len(node.args) == 2 and not node.kwargs:
             images, dims = node.args

@@ -1,39 +1,39 @@
-// Convolutions of 3 x 3 with padding 1 by Winograd's algorithm F(2 x 2, 3 x 3) (Lavin and Gray, CVPR 2016): four
-// pixels of a result at a time, with 16 multiplications where sums of products take 36.
+// 3 x 3 convolutions with padding 1 by Winograd's algorithm F(2 x 2, 3 x 3) (Lavin and Gray, CVPR 2016). A tile of
+// four result pixels takes 16 multiplications where sums of products take 36.
 //
-//     Y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A      of a tile d of 4 x 4 pixels and a kernel g; Y is 2 x 2
+//     Y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A      with d the 4 x 4 pixels under a tile, g the kernel and Y the 2 x 2 result
 //
 //     Bᵀ = 1  0 -1  0      G = 1    0   0        Aᵀ = 1 1  1  0
 //          0  1  1  0          1/2  1/2 1/2           0 1 -1 -1
 //          0 -1  1  0          1/2 -1/2 1/2
 //          0  1  0 -1          0    0   1
 //
-// Over channels, ⊙ is a matrix product for each of the 16 entries: [tiles, c] [c, o]. Channels are innermost in
-// all images. What a thread works on at a time stays in its cache. Threads divide tiles, or entries of a
-// gradient, never sums: results do not depend on their number.
+// Over channels, ⊙ is one matrix product [tiles, c] [c, o] per entry, 16 in all. Channels are innermost in all
+// images. The working set of a thread stays in its cache. Threads divide tiles, or entries of a gradient, but never a
+// sum, so results do not depend on the thread count.
 //
-// This file has what convolution (winograd_convolution.cpp) and kernel gradient (winograd_gradient.cpp) share.
-// Before it stands products.cpp.
+// The convolution (winograd_convolution.cpp) and the kernel gradient (winograd_gradient.cpp) share this file.
+// products.cpp stands before it.
 
 namespace {
 
-constexpr long cache = 1 << 19;  // bytes of what a thread works on: a part of what its second cache holds
-constexpr long fewest_tiles = 48;  // at a time: each time, the kernel's transform comes from memory
+constexpr long cache = 1 << 19;  // bytes of a thread's working set: a part of its L2 cache
+constexpr long fewest_tiles = 48;  // at a time: the kernel's transform is read from memory each time
 
 long tiles_at_once(long channels, long entries, long most) {
   const long fit = cache / (entries * channels * static_cast<long>(sizeof(scalar)));
   return std::min(most, std::max(fit, fewest_tiles));
 }
 
-// From one entry of the transforms of some tiles to the next. A vector more than they have: at a distance of a
-// power of two, all 16 would compete for the same places in the cache.
+// Stride between the 16 entries of the transforms of some tiles. One vector more than their size: at a power of two
+// all entries would compete for the same cache lines.
 constexpr long entry_size(long tiles, long channels) { return tiles * channels + lanes; }
 
-// Images [n, h, w, channels] and how many tiles they have, side by side and one above the other.
+// Images [n, h, w, channels], and their number of tiles across and down.
 struct Images {
   const scalar* first;
   long h, w, channels;
-  const scalar* outside;  // zeros, for pixels that are not in the image
+  const scalar* outside;  // zeros: the pixels outside the image
   long across() const { return (w + 1) / 2; }
   long down() const { return (h + 1) / 2; }
 };
@@ -42,13 +42,13 @@ struct Place {
   long image, row, column;
 };
 
-// Of the first of the four pixels of the result that belong to a tile.
+// Return the place of a tile: that of its first result pixel.
 inline Place place(const Images& images, long tile) {
   const long line = tile / images.across();
   return {line / images.down(), line % images.down() * 2, tile % images.across() * 2};
 }
 
-// Of the next tile, without a division.
+// Move to the next tile, without a division.
 inline void advance(const Images& images, Place& at) {
   if ((at.column += 2) < images.w) return;
   at.column = 0;
@@ -57,7 +57,7 @@ inline void advance(const Images& images, Place& at) {
   at.image++;
 }
 
-// Where size x size pixels are, of which the first is `before` pixels above and left of the place.
+// Find the addresses of size x size pixels. The first is `before` pixels above and to the left of the place.
 template <int size>
 inline void find_pixels(const Images& images, const Place& at, long before, const scalar* (&pixels)[size][size]) {
   const long row = at.row - before, column = at.column - before;
@@ -71,7 +71,7 @@ inline void find_pixels(const Images& images, const Place& at, long before, cons
     }
 }
 
-// A row of Bᵀ d, or a column of d B.
+// Row `number` of Bᵀ d, or column `number` of d B.
 template <int number>
 inline Vec of_input(const Vec (&d)[4]) {
   if constexpr (number == 0) return d[0] - d[2];

@@ -1,8 +1,8 @@
 namespace {
 
-// Bᵀ d B of some tiles, as [16, channels / lanes, tiles, lanes]: rows of a product are a fixed distance apart.
+// Compute Bᵀ d B of some tiles as [16, channels / lanes, tiles, lanes], in which product rows have a fixed stride.
 void transform_images(const Images& images, long first, long tiles, scalar* out) {
-  const long of_entry = entry_size(tiles, images.channels);
+  const long entry_stride = entry_size(tiles, images.channels);
   Place at = place(images, first);
   for (long t = 0; t < tiles; t++, advance(images, at)) {
     const scalar* pixels[4][4];
@@ -23,15 +23,15 @@ void transform_images(const Images& images, long first, long tiles, scalar* out)
         for (int j = 0; j < 4; j++) rows[i][j] = columns[j][i];
         transform_input(rows[i], v);
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) v[j].store(to + (4 * i + j) * of_entry);
+        for (int j = 0; j < 4; j++) v[j].store(to + (4 * i + j) * entry_stride);
       }
     }
   }
 }
 
-// Y = Aᵀ m A of some tiles, m [16, tiles, o], with the bias, to where the pixels of the result are.
+// Compute Y = Aᵀ m A plus the bias of some tiles, m [16, tiles, o], into the pixels of the result.
 void transform_products(const scalar* m, long first, long tiles, scalar* out, const Images& shape, const scalar* bias) {
-  const long o = shape.channels, of_entry = entry_size(tiles, o);
+  const long o = shape.channels, entry_stride = entry_size(tiles, o);
   Place at = place(shape, first);
   for (long t = 0; t < tiles; t++, advance(shape, at)) {
     const bool right = at.column + 1 < shape.w, below = at.row + 1 < shape.h;
@@ -43,7 +43,7 @@ void transform_products(const scalar* m, long first, long tiles, scalar* out, co
       for (int j = 0; j < 4; j++) {
         Vec column[4];
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; i++) column[i] = Vec::loadu(entry + (4 * i + j) * of_entry);
+        for (int i = 0; i < 4; i++) column[i] = Vec::loadu(entry + (4 * i + j) * entry_stride);
         s[0][j] = column[0] + column[1] + column[2];
         s[1][j] = column[1] - column[2] - column[3];
       }
@@ -56,24 +56,24 @@ void transform_products(const scalar* m, long first, long tiles, scalar* out, co
   }
 }
 
-// A kernel in memory. Strides may be negative, for one that is turned round.
+// A kernel in memory. Negative strides rotate it by 180 degrees.
 struct Kernel {
   const scalar* first;
-  long of_output, of_input, of_row, of_column;
+  long output, input, row, column;
 };
 
-// G g Gᵀ of `width` output channels and all input channels: [16, o / width, c, width].
+// Compute G g Gᵀ of `width` output channels and all input channels: [16, o / width, c, width].
 void transform_kernel(Kernel kernel, long o, long outputs, long channels, scalar* out) {
-  const long of_entry = outputs * channels;
+  const long entry_stride = outputs * channels;
   const Vec half(scalar(0.5));
   for (long c = 0; c < channels; c++)
     for (long part = 0; part < width; part += lanes) {
       alignas(64) scalar g[9][lanes];
-      const scalar* from = kernel.first + (o + part) * kernel.of_output + c * kernel.of_input;
-      for (long lane = 0; lane < lanes; lane++, from += kernel.of_output)
+      const scalar* from = kernel.first + (o + part) * kernel.output + c * kernel.input;
+      for (long lane = 0; lane < lanes; lane++, from += kernel.output)
 #pragma GCC unroll 9
         for (int entry = 0; entry < 9; entry++)
-          g[entry][lane] = from[entry / 3 * kernel.of_row + entry % 3 * kernel.of_column];
+          g[entry][lane] = from[entry / 3 * kernel.row + entry % 3 * kernel.column];
       Vec u[4][3];
 #pragma GCC unroll 3
       for (int j = 0; j < 3; j++) {
@@ -85,47 +85,48 @@ void transform_kernel(Kernel kernel, long o, long outputs, long channels, scalar
       }
       scalar* to = out + o * channels + c * width + part;
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; i++, to += 4 * of_entry) {
+      for (int i = 0; i < 4; i++, to += 4 * entry_stride) {
         const Vec sum = u[i][0] + u[i][2];
         u[i][0].store(to);
-        (half * (sum + u[i][1])).store(to + of_entry);
-        (half * (sum - u[i][1])).store(to + 2 * of_entry);
-        u[i][2].store(to + 3 * of_entry);
+        (half * (sum + u[i][1])).store(to + entry_stride);
+        (half * (sum - u[i][1])).store(to + 2 * entry_stride);
+        u[i][2].store(to + 3 * entry_stride);
       }
     }
 }
 
 }  // namespace
 
-// x [n, h, w, c] and a kernel [o, c, 3, 3] with any strides, c and o whole pairs of vectors; out [n, h, w, o].
+// x [n, h, w, c]; weight [o, c, 3, 3] with any strides; out [n, h, w, o]; c and o are multiples of `width`.
 extern "C" void kernel(const scalar* x, const scalar* weight, const scalar* bias, scalar* out, long n, long h, long w,
-                       long c, long o, long offset, long of_output, long of_input, long of_row, long of_column,
-                       long has_bias, long threads) {
-  const Kernel strided{weight + offset, of_output, of_input, of_row, of_column};
+                       long c, long o, long offset, long output_stride, long input_stride, long row_stride,
+                       long column_stride, long has_bias, long threads) {
+  const Kernel strided{weight + offset, output_stride, input_stride, row_stride, column_stride};
   const std::unique_ptr<scalar[]> zeros(new scalar[c]());
   const Images images{x, h, w, c, zeros.get()}, results{out, h, w, o, nullptr};
   const long tiles = n * images.across() * images.down(), panels = o / width;
   const long most = tiles_at_once(c + o, 16, (tiles + threads - 1) / threads);
-  const long of_images = 16 * entry_size(most, c), of_thread = of_images + 16 * entry_size(most, o);
+  const long image_size = 16 * entry_size(most, c), thread_size = image_size + 16 * entry_size(most, o);
   scalar* u = scratch(0, 16 * c * o);
-  scalar* all_threads = scratch(1, threads * of_thread);
+  scalar* all_threads = scratch(1, threads * thread_size);
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     const long me = omp_get_thread_num(), all = omp_get_num_threads();
     for (long panel = panels * me / all; panel < panels * (me + 1) / all; panel++)
       transform_kernel(strided, panel * width, o, c, u);
 #pragma omp barrier
-    const long mine = tiles * me / all, count = tiles * (me + 1) / all - mine, chunks = (count + most - 1) / most;
-    scalar* v = all_threads + me * of_thread;
-    scalar* m = v + of_images;
+    const long start = tiles * me / all, count = tiles * (me + 1) / all - start, chunks = (count + most - 1) / most;
+    scalar* v = all_threads + me * thread_size;
+    scalar* m = v + image_size;
     for (long chunk = 0; chunk < chunks; chunk++) {
-      const long first = mine + count * chunk / chunks, some = mine + count * (chunk + 1) / chunks - first;
+      const long first = start + count * chunk / chunks, some = start + count * (chunk + 1) / chunks - first;
+      const Sum sum{c / lanes, lanes, some * lanes, 1, lanes * width, width};
       transform_images(images, first, some, v);
       for (long entry = 0; entry < 16; entry++)
         for (long panel = 0; panel < panels; panel++)
-          product<lanes, Start::zero>(some, v + entry * entry_size(some, c), {c / lanes, some * lanes, lanes, 1},
-                                u + entry * c * o + panel * width * c, width,
-                                m + entry * entry_size(some, o) + panel * width, o);
+          product<2, lanes, Start::zero>(some, v + entry * entry_size(some, c),
+                                         u + entry * c * o + panel * width * c, sum,
+                                         m + entry * entry_size(some, o) + panel * width, o);
       transform_products(m, first, some, out, results, has_bias ? bias : nullptr);
     }
   }

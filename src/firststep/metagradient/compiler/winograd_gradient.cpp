@@ -1,9 +1,9 @@
-// The gradient in the kernel is the transpose of the convolution's steps: Gᵀ [Σ (Bᵀ d B) ⊙ (A Y Aᵀ)] G, for Y the
-// cotangent of a tile's result. Over channels it is a product [c, tiles] [tiles, o] for each of the 16 entries.
+// The kernel gradient transposes the steps of the convolution: Gᵀ [Σ (Bᵀ d B) ⊙ (A Y Aᵀ)] G, with Y the cotangent of
+// a tile's result. Over channels it is one product [c, tiles] [tiles, o] per entry, 16 in all.
 
 namespace {
 
-// A row of A Y, or a column of Y Aᵀ.
+// Row `number` of A Y, or column `number` of Y Aᵀ.
 template <int number>
 inline Vec of_result(Vec y0, Vec y1) {
   if constexpr (number == 0) return y0;
@@ -12,30 +12,30 @@ inline Vec of_result(Vec y0, Vec y1) {
   return Vec(scalar(0)) - y1;
 }
 
-// Row `number` of Bᵀ d B, of all channels of a tile: [4, tiles, channels].
+// Compute row `number` of Bᵀ d B for all channels of a tile: [4, tiles, channels].
 template <int number>
-inline void transform_images(const Images& images, const Place& at, scalar* out, long of_entry) {
+inline void transform_images(const Images& images, const Place& at, scalar* out, long entry_stride) {
   const scalar* pixels[4][4];
   find_pixels<4>(images, at, 1, pixels);
   for (long c = 0; c < images.channels; c += lanes) {
     Vec row[4], v[4];
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
-      Vec d[4];  // the two that are not read are not loaded either
+      Vec d[4];  // the compiler does not load the two that are not read
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) d[i] = Vec::loadu(pixels[i][j] + c);
       row[j] = of_input<number>(d);
     }
     transform_input(row, v);
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) v[j].store(out + j * of_entry + c);
+    for (int j = 0; j < 4; j++) v[j].store(out + j * entry_stride + c);
   }
 }
 
-// Row `number` of A Y Aᵀ, of some output channels of a tile: [4, tiles, outputs].
+// Compute row `number` of A Y Aᵀ for some output channels of a tile: [4, tiles, outputs].
 template <int number>
 inline void transform_cotangent(const Images& images, const Place& at, long output, long outputs, scalar* out,
-                                long of_entry) {
+                                long entry_stride) {
   const scalar* pixels[2][2];
   find_pixels<2>(images, at, 0, pixels);
   for (long c = 0; c < outputs; c += lanes, out += lanes) {
@@ -44,38 +44,39 @@ inline void transform_cotangent(const Images& images, const Place& at, long outp
     for (int j = 0; j < 2; j++)
       y[j] = of_result<number>(Vec::loadu(pixels[0][j] + output + c), Vec::loadu(pixels[1][j] + output + c));
     of_result<0>(y[0], y[1]).store(out);
-    of_result<1>(y[0], y[1]).store(out + of_entry);
-    of_result<2>(y[0], y[1]).store(out + 2 * of_entry);
-    of_result<3>(y[0], y[1]).store(out + 3 * of_entry);
+    of_result<1>(y[0], y[1]).store(out + entry_stride);
+    of_result<2>(y[0], y[1]).store(out + 2 * entry_stride);
+    of_result<3>(y[0], y[1]).store(out + 3 * entry_stride);
   }
 }
 
-// Add what some tiles contribute to row `number` of the sum u, [16, c, o], for some output channels.
+// Add the contribution of some tiles to row `number` of the sum u, [16, c, o], for some output channels.
 template <int number>
 void add_products(const Images& x, const Images& g, long first, long tiles, long output, long outputs, scalar* v,
                   scalar* u) {
-  const long of_x = entry_size(tiles, x.channels), of_g = entry_size(tiles, outputs);
-  scalar* d = v + 4 * of_x;
+  const long x_stride = entry_size(tiles, x.channels), g_stride = entry_size(tiles, outputs);
+  const Sum sum{1, tiles, 0, x.channels, 0, outputs};
+  scalar* d = v + 4 * x_stride;
   Place at = place(x, first);
   for (long t = 0; t < tiles; t++, advance(x, at)) {
-    transform_images<number>(x, at, v + t * x.channels, of_x);
-    transform_cotangent<number>(g, at, output, outputs, d + t * outputs, of_g);
+    transform_images<number>(x, at, v + t * x.channels, x_stride);
+    transform_cotangent<number>(g, at, output, outputs, d + t * outputs, g_stride);
   }
   for (long j = 0; j < 4; j++)
     for (long c = 0; c < outputs; c += width)
-      product<1, Start::out>(x.channels, v + j * of_x, {1, 0, tiles, x.channels}, d + j * of_g + c, outputs,
-                       u + (4 * number + j) * x.channels * g.channels + output + c, g.channels);
+      product<2, 1, Start::out>(x.channels, v + j * x_stride, d + j * g_stride + c, sum,
+                                u + (4 * number + j) * x.channels * g.channels + output + c, g.channels);
 }
 
-// Gᵀ u G of one input channel and a vector of output channels, u [16, c, o], to where the kernels are in memory.
-inline void transform_sums(const scalar* u, scalar* out, long of_entry, long of_kernel) {
+// Compute Gᵀ u G of one input channel and a vector of output channels, u [16, c, o], into the kernels in memory.
+inline void transform_sums(const scalar* u, scalar* out, long entry_stride, long kernel_stride) {
   const Vec half(scalar(0.5));
   Vec s[3][4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; j++) {
     Vec column[4];
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) column[i] = Vec::loadu(u + (4 * i + j) * of_entry);
+    for (int i = 0; i < 4; i++) column[i] = Vec::loadu(u + (4 * i + j) * entry_stride);
     s[0][j] = column[0] + half * (column[1] + column[2]);
     s[1][j] = half * (column[1] - column[2]);
     s[2][j] = half * (column[1] + column[2]) + column[3];
@@ -88,25 +89,25 @@ inline void transform_sums(const scalar* u, scalar* out, long of_entry, long of_
     (half * (s[i][1] - s[i][2])).store(kernel[3 * i + 1]);
     (sum + s[i][3]).store(kernel[3 * i + 2]);
   }
-  for (long lane = 0; lane < lanes; lane++, out += of_kernel)
+  for (long lane = 0; lane < lanes; lane++, out += kernel_stride)
 #pragma GCC unroll 9
     for (int entry = 0; entry < 9; entry++) out[entry] = kernel[entry][lane];
 }
 
 }  // namespace
 
-// x [n, h, w, c] and the result's cotangent g [n, h, w, o], c and o whole pairs of vectors; out [o, c, 3, 3].
+// x [n, h, w, c]; g [n, h, w, o], the cotangent of the result; out [o, c, 3, 3]; c and o are multiples of `width`.
 extern "C" void kernel(const scalar* x, const scalar* g, scalar* out, long n, long h, long w, long c, long o,
                        long threads) {
   const std::unique_ptr<scalar[]> zeros(new scalar[std::max(c, o)]());
-  const Images images{x, h, w, c, zeros.get()}, against{g, h, w, o, zeros.get()};
+  const Images images{x, h, w, c, zeros.get()}, cotangent{g, h, w, o, zeros.get()};
   const long tiles = n * images.across() * images.down(), panels = o / width;
-  // A unit is a row of the transforms; of more than four threads, for a part of the output channels.
+  // A unit of work is one row of the transforms. With more than four threads it is a part of the output channels too.
   const long parts = std::max(1l, std::min(panels, threads / 4)), units = 4 * parts;
   const long most = tiles_at_once(c + o, 4, tiles);
-  const long of_thread = 4 * (entry_size(most, c) + entry_size(most, o));
+  const long thread_size = 4 * (entry_size(most, c) + entry_size(most, o));
   scalar* u = scratch(0, 16 * c * o);
-  scalar* all_threads = scratch(1, threads * of_thread);
+  scalar* all_threads = scratch(1, threads * thread_size);
   constexpr decltype(&add_products<0>) add[4] = {add_products<0>, add_products<1>, add_products<2>, add_products<3>};
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
@@ -118,8 +119,8 @@ extern "C" void kernel(const scalar* x, const scalar* g, scalar* out, long n, lo
       for (long unit = units * me / all; unit < units * (me + 1) / all; unit++) {
         const long part = unit % parts, output = panels * part / parts * width;
         const long outputs = panels * (part + 1) / parts * width - output;
-        add[unit / parts](images, against, first, std::min(most, tiles - first), output, outputs,
-                          all_threads + me * of_thread, u);
+        add[unit / parts](images, cotangent, first, std::min(most, tiles - first), output, outputs,
+                          all_threads + me * thread_size, u);
       }
 #pragma omp barrier
     for (long vector = o / lanes * me / all; vector < o / lanes * (me + 1) / all; vector++)

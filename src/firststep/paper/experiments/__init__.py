@@ -1,4 +1,4 @@
-"""The experiments by name: a registry, to which users add their own."""
+"""The registry of experiments."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ EXPERIMENTS: Registry[Callable[[], Experiment]] = Registry(
         "rivals": rivals,
     },
 )
-"""Name → a function that makes the experiment; the first line of its docstring says what it is.
+"""Name → function that returns the experiment; the first line of its docstring is its description.
 
-The paper's are in its order, then ours.
+The paper's experiments come first, in its order, then ours.
 
 Examples:
     >>> from firststep.paper import EXPERIMENTS

@@ -12,9 +12,9 @@ from firststep.paper.experiment import (
     Row,
     beyond,
     named_test,
+    pair,
     protocol,
     published_cells,
-    twins,
     within,
 )
 from firststep.paper.numbers import published
@@ -23,7 +23,7 @@ from firststep.paper.numbers import published
 def table1() -> Experiment:
     """Table 1: the MAML baseline, 5-way 1-shot and 5-shot"""
     numbers = published("baseline")
-    facts = {"dataset": "mini-imagenet", "backbone": "conv4", "method": "maml", "step": 5}
+    columns = {"dataset": "mini-imagenet", "backbone": "conv4", "method": "maml", "step": 5}
     printed = []
     # Finn et al. used 32 filters.
     for whose, filters, ending in (("reimplemented", 64, ""), ("reported", 32, ", as Finn et al. report it")):
@@ -31,7 +31,7 @@ def table1() -> Experiment:
             ["shots", "accuracy", "ci95"], axis=1
         )
         cells["label"] = [f"{shots}-shot{ending}" for shots in cells["shots"]]
-        printed.append(published_cells(cells, itemgetter("label"), filters=filters, **facts))
+        printed.append(published_cells(cells, itemgetter("label"), filters=filters, **columns))
     return Experiment(
         is_of_paper=True,
         name="table1",
@@ -96,7 +96,7 @@ def table3() -> Experiment:
         is_of_paper=True,
         name="table3",
         title="Table 3: fewer but bigger steps at inference, Conv6, 5-way 5-shot",
-        rows=tuple(twins("", tests, "mini-imagenet", "conv6")),
+        rows=tuple(pair("", tests, "mini-imagenet", "conv6")),
         paper=published_cells(numbers, lambda r: r["method"], dataset="mini-imagenet", backbone="conv6"),
         columns=tuple(dict.fromkeys(zip(numbers["step"], numbers["rate_multiplier"], strict=True))),
         note="`step 1 ×3` is one step with three times the rate that was trained with.",
@@ -115,7 +115,7 @@ def table4() -> Experiment:
     rows = [
         row
         for dataset, backbone, shots in models
-        for row in twins(
+        for row in pair(
             _model_label(dataset, backbone, shots), (within(), beyond()), dataset, backbone, shots=int(shots)
         )
     ]
@@ -163,7 +163,7 @@ def figure2() -> Experiment:
 def _by_network(
     dataset: str, backbones: tuple[str, ...] | None = None
 ) -> tuple[tuple[Row, ...], pd.DataFrame]:
-    """5-way 5-shot on one dataset, a pair of rows for each network, and what Table 4 prints for them."""
+    """Return a pair of 5-way 5-shot rows per network on one dataset, and Table 4's numbers for them."""
     depths = published("depths")
     shown = depths[(depths["dataset"] == dataset) & (depths["shots"] == 5)]
     if backbones is not None:
@@ -171,6 +171,6 @@ def _by_network(
     rows = [
         row
         for backbone in shown["backbone"].unique().tolist()
-        for row in twins(backbone, (within(),), dataset, backbone)
+        for row in pair(backbone, (within(),), dataset, backbone)
     ]
     return tuple(rows), published_cells(shown, lambda r: f"{r['backbone']} {r['method']}")

@@ -19,7 +19,7 @@ def rivals() -> Experiment:
         )
         rows.append(Row(label=method, config=plain, tests=(within(),)))
         rows.append(Row(label=f"{method} + conditioning", config=conditioned, tests=(within(),), over=method))
-        # Methods that never move the classifier have no use for rows that start alike.
+        # Methods that never move the classifier cannot use a shared head.
         if not math.isnan(parameter_count(shared)):
             rows.append(Row(label=f"{method}, shared head", config=shared, tests=(within(),), over=method))
     return Experiment(

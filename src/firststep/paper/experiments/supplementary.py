@@ -11,9 +11,9 @@ from firststep.paper.experiment import (
     Experiment,
     Row,
     named_test,
+    pair,
     protocol,
     published_cells,
-    twins,
     within,
 )
 from firststep.paper.experiments.main_paper import figure2, table2
@@ -58,7 +58,7 @@ def ways_and_shots() -> Experiment:
     rows = [
         row
         for ways, shots in tasks
-        for row in twins(
+        for row in pair(
             f"{ways}-way {shots}-shot",
             (within(),),
             "mini-imagenet",
@@ -157,7 +157,7 @@ def supplement_subsets() -> Experiment:
         name="supplement-subsets",
         title="Supplement: κ of a subset beside κ of all parameters, miniImageNet, Conv4, 5-way 5-shot",
         rows=tuple(replace(row, config=replace(row.config, data="mini-imagenet")) for row in original.rows),
-        # The paper prints curves, no accuracies; those of Table 2 are CUB's.
+        # The paper prints curves here; the accuracies of Table 2 are for CUB.
         paper=pd.DataFrame(),
         figure="subsets",
     )

@@ -1,4 +1,4 @@
-"""The page that a figure is drawn on: its size, legend and footer, and its logarithmic axes."""
+"""The canvas of every figure: size, legend, footer and logarithmic axes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PRINT_RC: dict[Any, Any] = {
 
 
 def in_style(draw: Draw) -> Draw:
-    """The figure is drawn in the style of the paper's figures, whatever the surroundings use."""
+    """Draw with the settings of the paper's figures, whatever matplotlib's current ones are."""
 
     @functools.wraps(draw)
     def drawn(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
@@ -46,13 +46,14 @@ def in_style(draw: Draw) -> Draw:
 
 
 def page(height: float) -> Figure:
-    # Ticks may change once panels have their size: the margin leaves room for half a tick label more.
+    """Return an empty figure of this height in inches."""
+    # Ticks may change once panels have their size: the margin leaves space for half a tick label more.
     layout = ConstrainedLayoutEngine(rect=(0, 0, 0.985, 1))
     return Figure(figsize=(WIDTH, height), dpi=RESOLUTION, layout=layout)
 
 
 def nothing(scale: str, note: str) -> Figure:
-    """A page that says that it is empty."""
+    """Return a figure that says that there is nothing to show."""
     figure = page(1.2)
     axes = figure.subplots()
     axes.set_axis_off()
@@ -61,13 +62,14 @@ def nothing(scale: str, note: str) -> Figure:
 
 
 def say_nothing(axes: Axes) -> None:
+    """Write on the axes that there is nothing to show."""
     axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
     axes.grid(visible=False)
     axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha="center", va="center", color="#555555")
 
 
 def finish(figure: Figure, scale: str, note: str, gaps: Sequence[str] = (), legend: str = "") -> Figure:
-    """One legend above all panels; below them the scale, the note and what is missing."""
+    """Add one legend above all panels, and below them the scale, the note and what is missing."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -91,12 +93,12 @@ def finish(figure: Figure, scale: str, note: str, gaps: Sequence[str] = (), lege
     figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=SMALL, color="#333333", parse_math=False)
     figure.set_figheight(figure.get_figheight() + 0.18 * rows + 0.13 * len(lines))
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # laid out once, so that every file of it is the same
+    figure.set_layout_engine("none")  # a second layout could move the panels
     return figure
 
 
 def tidy_grid(grid: np.ndarray, used: int) -> None:
-    """Axis labels at the edge only; unused panels vanish and the one above shows its ticks."""
+    """Label the outer axes only, and hide unused panels."""
     columns = grid.shape[1]
     for index, axes in enumerate(grid.flat):
         axes.set_visible(index < used)
@@ -109,7 +111,7 @@ def tidy_grid(grid: np.ndarray, used: int) -> None:
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], written: Callable[[float], str]) -> None:
-    """Logarithmic, for what is drawn already, with ticks at 1, 2 and 5 where it spans little."""
+    """Make an axis logarithmic, after drawing; a short range has ticks at 1, 2 and 5."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     wide = 2000 if which == "x" else 200
@@ -120,7 +122,7 @@ def log_axis(axes: Axes, which: Literal["x", "y"], written: Callable[[float], st
 
 
 def plain_number(value: float) -> str:
-    """Whole below 10,000, a power of ten above."""
+    """Format a number: digits below 10,000, a power of ten above."""
     exponent = math.floor(math.log10(value) + 1e-9)
     if exponent < 4:
         return f"{value:g}"
@@ -129,5 +131,5 @@ def plain_number(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Of parameters: 50k, 2M."""
+    """Format a number of parameters: 50k, 2M."""
     return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k"

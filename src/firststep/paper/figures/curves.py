@@ -1,7 +1,6 @@
-"""What figures are drawn from: the accuracies of a model over its steps, and the log of its training.
+"""Curves and training logs of models, from the tidy frames of :mod:`firststep.paper.measurements`.
 
-One curve is one trained model or one printed row of the paper; both come from the tidy frames of
-:mod:`firststep.paper.measurements`. What is missing there stays a gap.
+A curve is a trained model or a printed row of the paper. Missing numbers stay gaps.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from firststep.paper.measurements import MODEL
 
 
 class Scenario(NamedTuple):
-    """What is learned by which network."""
+    """Dataset, network and task."""
 
     dataset: str
     backbone: str
@@ -31,23 +30,24 @@ class Scenario(NamedTuple):
 
     @property
     def network(self) -> str:
-        """As figures write it."""
+        """The title of the network."""
         return BACKBONES[self.backbone].title if self.backbone in BACKBONES else self.backbone
 
     @property
     def task(self) -> str:
+        """Ways and shots; empty if not stated."""
         return f"{self.ways}-way {self.shots}-shot" if self.ways else ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Accuracies in per cent of one model after its steps, ascending; NaN where there is none."""
+    """Accuracies of one model in per cent, by ascending step; NaN where there is none."""
 
     source: str
     row: str
     scenario: Scenario
     filters: int
-    """0 where not stated"""
+    """0 if not stated."""
     method: str
     subset: str
     steps: np.ndarray
@@ -57,22 +57,23 @@ class Curve:
 
     @property
     def is_ours(self) -> bool:
+        """Whether the model was trained here."""
         return self.source == "ours"
 
     @property
     def present(self) -> set[int]:
-        """The steps that have an accuracy."""
+        """Steps with an accuracy."""
         return {int(step) for step in self.steps[np.isfinite(self.accuracy)]}
 
     def at(self, step: int) -> tuple[float, float]:
-        """Accuracy and half-width after ``step`` steps; NaN where there is none."""
+        """Return accuracy and half-width after ``step`` steps; NaN if there is none."""
         found = np.flatnonzero(self.steps == step)
         return (self.accuracy[found[0]], self.ci95[found[0]]) if len(found) else (np.nan, np.nan)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Log:
-    """What the trainings of one model logged, their mean where there are several."""
+    """Training log of one model, the mean of several trainings."""
 
     row: str
     scenario: Scenario
@@ -81,31 +82,31 @@ class Log:
     entries: pd.DataFrame
 
     def line(self, split: str, quantity: str, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Meta-updates, and the quantity at a step or stage after each."""
+        """Return meta-updates, and the quantity at a step or stage after each."""
         e = self.entries
         chosen = e[(e["split"] == split) & (e["quantity"] == quantity) & (e["index"] == index)]
         return chosen["update"].to_numpy(dtype=float), chosen["value"].to_numpy()
 
     def band(self, split: str, quantity: str, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper end of the interval over seeds, beside :meth:`line`; NaN where there is none."""
+        """Return the ends of the interval over seeds for :meth:`line`; NaN if there is one seed."""
         e = self.entries
         chosen = e[(e["split"] == split) & (e["quantity"] == quantity) & (e["index"] == index)]
         return chosen["low"].to_numpy(), chosen["high"].to_numpy()
 
     def indices(self, split: str, quantity: str) -> set[int]:
-        """The steps or stages at which there is a number."""
+        """Return the steps or stages with a number."""
         e = self.entries
         chosen = e[(e["split"] == split) & (e["quantity"] == quantity) & e["value"].notna()]
         return set(map(int, chosen["index"]))
 
 
 def curves(accuracies: pd.DataFrame) -> list[Curve]:
-    """Every model of the frame at the rate it was trained with, in the frame's order."""
+    """Return every model of the frame at its trained rate, in the frame's order."""
     frame = accuracies[accuracies["rate_multiplier"] == 1]
     found = []
     for names, group in frame.groupby(["source", *MODEL], sort=False, dropna=False):
         source, *model = names
-        # A step that is given twice counts once, and a number before a gap.
+        # If a step has two lines, one with a number precedes a gap.
         steps = group.sort_values(["step", "accuracy"], kind="stable").drop_duplicates("step")
         found.append(
             Curve(
@@ -122,7 +123,7 @@ def curves(accuracies: pd.DataFrame) -> list[Curve]:
 
 
 def logs(histories: pd.DataFrame) -> list[Log]:
-    """What every run logged while it trained, in the frame's order."""
+    """Return the training log of every model, in the frame's order."""
     groups = histories.groupby(MODEL, sort=False, dropna=False)
     return [
         Log(**_model(list(model)), entries=group.sort_values("update", kind="stable"))
@@ -131,19 +132,19 @@ def logs(histories: pd.DataFrame) -> list[Log]:
 
 
 def _model(values: list[Any]) -> dict[str, Any]:
-    facts = dict(zip(MODEL, values, strict=True))
-    scenario = Scenario(facts["dataset"], facts["backbone"], int(facts["ways"]), int(facts["shots"]))
-    return {"row": facts["row"], "scenario": scenario, "method": facts["method"], "subset": facts["subset"]}
+    named = dict(zip(MODEL, values, strict=True))
+    scenario = Scenario(named["dataset"], named["backbone"], int(named["ways"]), int(named["shots"]))
+    return {"row": named["row"], "scenario": scenario, "method": named["method"], "subset": named["subset"]}
 
 
 def in_order(scenarios: Iterable[Scenario]) -> list[Scenario]:
-    """Without repetition: datasets as they come, networks by depth, then ways and shots."""
+    """Return each scenario once: datasets in their order, networks by depth, then ways and shots."""
     given = list(dict.fromkeys(scenarios))
     datasets = list(dict.fromkeys(scenario.dataset for scenario in given))
     return sorted(given, key=lambda s: (datasets.index(s.dataset), depth(s.backbone), s.ways, s.shots))
 
 
 def depth(backbone: str) -> tuple[int, str]:
-    """Position of a network among the registered ones, which are in order of depth; others come after."""
+    """Return the sort key of a network: registered ones are in order of depth, others follow."""
     names = list(BACKBONES)
     return (names.index(backbone) if backbone in names else len(names), backbone)

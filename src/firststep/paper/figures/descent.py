@@ -1,4 +1,4 @@
-"""Gradient descent on a quadratic in two dimensions: what the condition number does to the first steps."""
+"""Gradient descent on a quadratic in two dimensions, at a high and a low condition number."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ RATE = 0.5
 ANGLE = np.deg2rad(25)  # of the valley, so that neither axis is special
 START = (1.0, 0.3)  # along the flat and the steep direction
 Eigenvalues = tuple[float, float]
-"""Of the Hessian: along the flat and the steep direction. Steps of ``RATE`` need both below 2 / RATE."""
+"""Eigenvalues of the Hessian in the flat and the steep direction, both below 2 / RATE for stability."""
 
 
 def valley(eigenvalues: Eigenvalues) -> np.ndarray:
-    """The Hessian A of f(x) = ½ xᵀ A x."""
+    """Return the Hessian A of f(x) = ½ xᵀ A x."""
     rotation = _rotation()
     return rotation @ np.diag(eigenvalues) @ rotation.T
 
 
 def descend(hessian: np.ndarray, steps: int = DESCENT_STEPS) -> np.ndarray:
-    """The points x(0) … x(steps) of x ← x - η A x, from the same start relative to every valley."""
+    """Return the points x(0) … x(steps) of x ← x - η A x; the start turns with the valley."""
     points = [_rotation() @ np.array(START)]
     for _ in range(steps):
         points.append(points[-1] - RATE * hessian @ points[-1])
@@ -34,12 +34,12 @@ def _rotation() -> np.ndarray:
 
 
 def draw_descent(axes: Axes, eigenvalues: Eigenvalues, is_good: bool) -> None:
-    """Contours, the path, and how far from the minimum it still is."""
+    """Draw the contours, the path, and its remaining distance to the minimum."""
     hessian = valley(eigenvalues)
     path = descend(hessian)
     x, y = np.meshgrid(np.linspace(-1.15, 1.15, 150), np.linspace(-0.85, 0.85, 120))
     height = 0.5 * (hessian[0, 0] * x**2 + 2 * hessian[0, 1] * x * y + hessian[1, 1] * y**2)
-    # Equal distances between the contour lines along any straight way down.
+    # The square root spaces contour lines equally along straight lines to the minimum.
     axes.contour(x, y, np.sqrt(height), levels=9, colors="#999999", linewidths=0.6)
     colour, marker = (BLUE, "o") if is_good else (VERMILION, "s")
     axes.plot(path[:, 0], path[:, 1], color=colour, marker=marker, markersize=3.5, linewidth=1.3)

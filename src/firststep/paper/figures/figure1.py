@@ -1,4 +1,4 @@
-"""Figure 1: descent at a high and at a low condition number; the first two steps of each network."""
+"""Figure 1: descent at a high and a low condition number, and the first two steps of each network."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ HIGH, LOW = (0.1, 3.6), (1.0, 1.2)
 """Eigenvalues of the two valleys; the paper does not print its own."""
 STEPS = (1, 2)
 STRIDE = 0.16
-"""From the first step of a series to its second; networks are 1 apart."""
+"""Distance from the first step of a series to its second; networks are 1 apart."""
 PLACES = {
     ("maml", "ours"): -0.3,
     ("maml", "paper"): -0.22,
     ("conditioned", "ours"): 0.06,
     ("conditioned", "paper"): 0.14,
 }
-"""Where each series begins in the column of a network."""
+"""Offset of each series in the column of a network."""
 
 
 @in_style
 def figure1(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """Left the two descents; right accuracies after one and two steps, a panel for each dataset and task."""
+    """Draw the two descents, and accuracies after one and two steps in a panel per dataset and task."""
     found = [curve for curve in curves(accuracies) if _is_default(curve)]
-    # Networks stand side by side within a panel, so they are no part of what a panel shows.
+    # A panel has all networks side by side.
     scenarios = in_order(curve.scenario._replace(backbone="") for curve in found)
     columns = 1 if len(scenarios) < 2 else 2
     rows = max(1, -(-len(scenarios) // columns))
@@ -66,12 +66,12 @@ def figure1(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
 
 
 def _is_default(curve: Curve) -> bool:
-    """MAML, and conditioning as the paper does it by default: of the classifier."""
+    """Return whether it is MAML, or MAML with the loss on the classifier, the paper's default."""
     return curve.method == "maml" or (curve.method == "conditioned" and curve.subset in ("", "cls"))
 
 
 def _first_steps(axes: Axes, found: Sequence[Curve], scenario: Scenario) -> list[str]:
-    """A short line from step 1 to step 2 for every network, method and source; says what is missing."""
+    """Draw a line from step 1 to step 2 per network, method and source; return what is missing."""
     networks = sorted({curve.scenario.backbone for curve in found}, key=depth)
     gaps = [] if any(curve.is_ours for curve in found) else [f"{scenario} (not tested here)"]
     for position, network in enumerate(networks):
@@ -103,7 +103,7 @@ def _first_steps(axes: Axes, found: Sequence[Curve], scenario: Scenario) -> list
 
 
 def _cross(axes: Axes, positions: np.ndarray) -> None:
-    """At the bottom, where a number is missing."""
+    """Draw a cross at the bottom where a number is missing."""
     heights = np.full(len(positions), 0.03)
     transform = axes.get_xaxis_transform()
     axes.plot(positions, heights, "x", color="#555555", markersize=4, transform=transform, label="missing")

@@ -13,7 +13,7 @@ from firststep.paper.figures.panels import label, method_names, missing, missing
 
 @in_style
 def figure2(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """A row of three panels for each scenario."""
+    """Draw a row of three panels per scenario."""
     shown = panels(curves(accuracies), logs(histories))
     if not shown:
         return nothing(scale, note)

@@ -13,7 +13,7 @@ from firststep.paper.figures.panels import missing, missing_logs, panels, subset
 
 @in_style
 def figure3(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """For each scenario: accuracies here and in the paper; condition number of the subset and of all."""
+    """Draw, per scenario, accuracies here and in the paper, and κ of the subset and of all parameters."""
     shown = panels(curves(accuracies), logs(histories))
     if not shown:
         return nothing(scale, note)
@@ -21,7 +21,7 @@ def figure3(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
     for part, panel in zip(figure.subfigures(len(shown), 1, squeeze=False)[:, 0], shown, strict=True):
         ours = [curve for curve in panel.curves if curve.is_ours]
         paper = [curve for curve in panel.curves if not curve.is_ours]
-        # Without numbers of the paper, ours have the whole row.
+        # Without the paper's numbers, ours fill the row.
         top = ["ours", "paper"] if paper else ["ours", "ours"]
         axes = part.subplot_mosaic([top, ["subset", "all"]])
         if paper:

@@ -16,7 +16,7 @@ COLUMNS = 4
 
 @in_style
 def figure4(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """Accuracy over steps 1 to 5, a panel for each task."""
+    """Draw accuracy over steps 1 to 5 in a panel per task."""
     shown = panels(curves(accuracies[accuracies["step"].between(1, 5)]))
     if not shown:
         return nothing(scale, note)
@@ -26,7 +26,7 @@ def figure4(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note:
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
     same = len({panel.scenario[:2] for panel in shown}) == 1
     for index, (axes, panel) in enumerate(zip(grid.flat, shown, strict=False)):
-        # What all panels share is said once, in the legend.
+        # The legend names what all panels share.
         scenario = panel.scenario._replace(dataset="", backbone="") if same else panel.scenario
         names = method_names(panel.curves)
         labels = [label(*each, scenario) for each in zip(names, panel.curves, strict=True)]

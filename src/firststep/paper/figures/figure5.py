@@ -1,4 +1,4 @@
-"""Figure 5: what accuracy costs in parameters, for every method."""
+"""Figure 5: accuracy against number of parameters, for every method."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HORIZON = 5
 
 @in_style
 def figure5(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """A panel for each dataset and task; the labels name the networks."""
+    """Draw a panel per dataset and task; labels name the networks."""
     found = sorted(curves(accuracies), key=lambda curve: not curve.is_ours)
     scenarios = in_order(curve.scenario._replace(backbone="") for curve in found)
     if not scenarios:

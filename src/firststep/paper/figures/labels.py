@@ -1,4 +1,4 @@
-"""Labels of points that cover neither each other nor the points."""
+"""Place labels so that they cover neither each other nor the points."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def place_labels(
     texts: Sequence[str],
     size: float,
 ) -> None:
-    """Writes each text at the nearest free place around its point and interval; far ones get a line to it.
+    """Write each text at the nearest free place around its point; a distant label gets a line to it.
 
-    The figure must be laid out for good, for places are found in its pixels. Where no place is free, the
-    one that covers least is taken.
+    Places are found in pixels, so the layout of the figure must be final. If no place is free, the label
+    goes where it covers least.
     """
     renderer = FigureCanvasAgg(figure).get_renderer()
     unit = renderer.points_to_pixels(1.0)
@@ -69,14 +69,14 @@ def place_labels(
 
 
 def _shared(boxes: Boxes, others: Boxes) -> np.ndarray:
-    """Area that each box shares with the others."""
+    """Return the area that each box shares with the others."""
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
     return np.clip(high - low, 0, None).prod(-1).sum(-1)
 
 
 def _crossed(point: np.ndarray, anchors: np.ndarray, labels: Boxes) -> np.ndarray:
-    """What it costs that the lines from the point to the anchors run through other labels."""
+    """Return the cost of lines from the point to the anchors that cross other labels."""
     way = point + np.linspace(0, 1, 8)[:, None, None] * (anchors - point)  # [8, anchors, 2]
     inside = (way[:, :, None] >= labels[:, :2]) & (way[:, :, None] <= labels[:, 2:])
     return 100.0 * inside.all(-1).any(0).sum(-1)

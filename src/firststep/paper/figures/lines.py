@@ -1,4 +1,4 @@
-"""Curves on axes: accuracy over steps, and what is logged during training."""
+"""Draw curves on axes: accuracy over steps, and training logs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from firststep.plotting import line_style, step_axis
 
 PER_CENT = (0.0, 100.0)
 MANY = 200
-"""A line of more numbers than this is too restless to be read."""
+"""A line with more points than this is drawn with its running median."""
 WINDOW = 25
-"""Numbers in the running median of such a line."""
+"""Number of points in the running median."""
 
 
 def over_steps(axes: Axes, curves: Sequence[Curve], names: Sequence[str], labels: Sequence[str]) -> None:
-    """Test accuracy after each step: runs with their 95 % interval as a band, the paper's with bars."""
+    """Draw test accuracy over steps: 95 % intervals are bands for runs and bars for the paper."""
     for name, text, curve in zip(names, labels, curves, strict=True):
         if not curve.present:
             continue
@@ -52,10 +52,10 @@ def during_training(
     quantity: str,
     index: int,
 ) -> None:
-    """One quantity at one step or stage along the meta-training; condition numbers on a log axis."""
+    """Draw one quantity at one step or stage during training; condition numbers on a log axis."""
     is_accuracy = quantity == "accuracy"
     lines = [log.line(split, quantity, index) for log in logs]
-    # No condition number is below one, and none needs more room than ten times the largest that was measured.
+    # Bands of few seeds can be huge: clip them at 1, the least condition number, and 10 times the largest.
     largest = np.fmax.reduce([1.0, *(value for _, values in lines for value in values)])
     limits = PER_CENT if is_accuracy else (1.0, 10 * largest)
     for position, (name, text, log, line) in enumerate(zip(names, labels, logs, lines, strict=True)):
@@ -75,7 +75,7 @@ def during_training(
 def band(
     axes: Axes, x: np.ndarray, ends: tuple[np.ndarray, np.ndarray], limits: tuple[float, float], color: str
 ) -> None:
-    """An interval around a line. Over two or three seeds it can be wider than what it is about can vary."""
+    """Draw an interval around a line, clipped to the limits: over few seeds it can exceed them."""
     low, high = np.clip(ends, *limits)
     axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
 
@@ -83,7 +83,7 @@ def band(
 def training_line(
     axes: Axes, line: tuple[np.ndarray, np.ndarray], text: str, style: dict[str, Any], position: int
 ) -> None:
-    """One line along the meta-training; a restless one faintly, under its running median."""
+    """Draw one line over meta-updates; a long one is faint, under its running median."""
     updates, values = line
     if not np.isfinite(values).any():
         return
@@ -92,12 +92,12 @@ def training_line(
         axes.plot(updates, values, color=style["color"], linewidth=0.5, alpha=0.35)
         values = running_median(values, WINDOW)
         axes.set(xlabel=f"meta-updates\n(bold: median of {WINDOW})")
-    # Few marks, and not above one another: the line is the data, the mark tells whose it is.
+    # Few markers, shifted between lines so that they do not cover each other.
     every = max(1, len(updates) // 6)
     axes.plot(updates, values, label=text, markevery=(position * every // 3 % every, every), **style)
 
 
 def running_median(values: np.ndarray, window: int) -> np.ndarray:
-    """Over a centred window that is cut at the ends; gaps are left out of it, and stay gaps."""
+    """Return the median over a centred window, shorter at the ends; gaps are ignored and stay gaps."""
     medians = pd.Series(values).rolling(window, center=True, min_periods=1).median().to_numpy()
     return np.where(np.isfinite(values), medians, np.nan)

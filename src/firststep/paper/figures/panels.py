@@ -1,4 +1,4 @@
-"""Which curves share a panel: those of one scenario, and the paper's numbers beside them."""
+"""Group curves into panels: one per scenario, with the paper's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from firststep.paper.figures.curves import Curve, Log, Scenario, in_order
 
 Named = Callable[[Sequence[Curve | Log]], list[str]]
-"""What tells the curves or logs of a panel apart."""
+"""Return the names that distinguish the curves or logs of a panel."""
 NO_RESULTS = "all test results of runs here"
 METHOD_NAMES = {"maml": "MAML", "conditioned": "conditioned"}
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Everything there is to draw of one scenario."""
+    """The curves and logs of one scenario."""
 
     scenario: Scenario
     curves: list[Curve]
@@ -25,7 +25,7 @@ class Panel:
 
 
 def panels(curves: Sequence[Curve], logs: Sequence[Log] = ()) -> list[Panel]:
-    """A panel for every scenario that was run here; the paper's other scenarios get one of their own."""
+    """Return a panel per scenario that was run here, then one per other scenario of the paper."""
     paper = [curve for curve in curves if not curve.is_ours]
     printed = {curve.scenario for curve in paper}
     here = in_order([c.scenario for c in curves if c.is_ours] + [log.scenario for log in logs])
@@ -39,9 +39,9 @@ def panels(curves: Sequence[Curve], logs: Sequence[Log] = ()) -> list[Panel]:
 
 
 def _beside(scenario: Scenario, printed: set[Scenario]) -> Scenario | None:
-    """The paper's scenario to compare with: the same one, or else the only one with the same task.
+    """Return the paper's scenario to compare with: the same one, or else the only one with the same task.
 
-    Where several would do, none is chosen: they would crowd a panel and none of them is the like of ours.
+    If several have the same task, none is returned: they would crowd the panel.
     """
     agreements: list[Callable[[Scenario], bool]] = [
         lambda other: other == scenario,
@@ -56,7 +56,7 @@ def _beside(scenario: Scenario, printed: set[Scenario]) -> Scenario | None:
 
 
 def method_names(items: Sequence[Curve | Log]) -> list[str]:
-    """The method of each, or its row where a panel has several of one method from one source."""
+    """Return the method of each, or its row if one source has the method several times."""
     keys = [(getattr(item, "source", "ours"), item.method) for item in items]
     often = Counter(keys)
     return [
@@ -66,19 +66,19 @@ def method_names(items: Sequence[Curve | Log]) -> list[str]:
 
 
 def subset_names(items: Sequence[Curve | Log]) -> list[str]:
-    """The parameters that each constrains; plain MAML constrains none."""
+    """Return the parameters that each constrains; plain MAML constrains none."""
     return ["none" if item.method == "maml" else item.subset or "cls" for item in items]
 
 
 def label(name: str, item: Curve | Log, scenario: Scenario) -> str:
-    """As the legend says it: whose number it is, and of what unless the panel's scenario says so."""
+    """Return the legend's text: name, source, and data and network if they are not the panel's."""
     who = "run here" if isinstance(item, Log) or item.is_ours else "paper"
     of = "" if item.scenario[:2] == scenario[:2] else f": {item.scenario.dataset}, {item.scenario.network}"
     return f"{METHOD_NAMES.get(name, name)} ({who}{of})"
 
 
 def missing(shown: Sequence[Panel], named: Named) -> list[str]:
-    """Accuracies that a reader would look for and not find: whole models, and gaps in their steps."""
+    """Return the missing accuracies: models without any, and steps that models lack."""
     if not any(curve.is_ours and curve.present for panel in shown for curve in panel.curves):
         return [NO_RESULTS]
     gaps = []
@@ -101,7 +101,7 @@ def missing(shown: Sequence[Panel], named: Named) -> list[str]:
 
 
 def missing_logs(shown: Sequence[Panel], named: Named) -> list[str]:
-    """Models that have accuracies but no log of their training."""
+    """Return the models that have accuracies but no training log."""
     return [
         f"training log of {METHOD_NAMES.get(name, name)} on {panel.scenario}"
         for panel in shown

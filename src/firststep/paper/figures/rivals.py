@@ -1,4 +1,4 @@
-"""Every method by its parameters and accuracy: plain, with the conditioning loss, and with a shared head."""
+"""Accuracy against parameters of every method: plain, with the loss, and with a shared head."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from firststep.plotting import CONDITIONED, line_style
 STEPS = (1, 5)
 PLAIN, LOSS, SHARED = "plain", "with the loss", "shared head"
 ENDINGS = {CONDITIONED: LOSS, ", shared head": SHARED}
-"""What follows the name of a method → the column."""
+"""Ending of a method's name → the column."""
 
 
 @in_style
 def rivals(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """A row for the first and for the last step, a column for each variant; a method has one mark."""
+    """Draw a row per step and a column per variant; a method keeps its marker."""
     found = [curve for curve in curves(accuracies) if curve.is_ours]
     scenarios = in_order(curve.scenario for curve in found)
     if not scenarios:
@@ -47,7 +47,7 @@ def rivals(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: 
 
 
 def _parts(curve: Curve) -> tuple[str, str]:
-    """The method and its variant."""
+    """Return the method and its variant."""
     if curve.method == "conditioned":
         return "maml", LOSS
     for ending, variant in ENDINGS.items():

@@ -28,28 +28,28 @@ LINES = {
     "condition_number": ("κ of the constrained parameters", "cls"),
     "condition_number_all": ("κ of all parameters", "all"),
 }
-"""Quantity → its name, and whose style it has."""
+"""Quantity → its name, and the parameter subset whose style it has."""
 
 
 @in_style
 def subsets(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """For each scenario a panel for each subset; without the loss, κ is that of the classifier."""
+    """Draw, per scenario, a panel per subset; without the loss, κ is that of the classifier."""
     shown = [panel for panel in panels(curves(accuracies), logs(histories)) if panel.logs]
     if not shown:
         return nothing(scale, note)
     heights = [1.6 * -(-len(panel.logs) // COLUMNS) + 0.3 for panel in shown]
     figure = page(sum(heights))
-    rooms = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for room, panel in zip(rooms, shown, strict=True):
-        room.suptitle(f"{panel.scenario}: condition number of the first step, validation tasks", fontsize=9)
-        _draw(room, panel.logs)
+    areas = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for area, panel in zip(areas, shown, strict=True):
+        area.suptitle(f"{panel.scenario}: condition number of the first step, validation tasks", fontsize=9)
+        _draw(area, panel.logs)
     return finish(figure, scale, note, missing_logs(shown, subset_names))
 
 
-def _draw(room: SubFigure, found: Sequence[Log]) -> None:
+def _draw(area: SubFigure, found: Sequence[Log]) -> None:
     columns = min(COLUMNS, len(found))
     rows = -(-len(found) // columns)
-    grid = room.subplots(rows, columns, squeeze=False, sharey=True, sharex=True)
+    grid = area.subplots(rows, columns, squeeze=False, sharey=True, sharex=True)
     for axes, name, log in zip(grid.flat, subset_names(found), found, strict=False):
         _both(axes, log)
         axes.set_title("none (κ of cls)" if name == "none" else name)

@@ -1,4 +1,4 @@
-"""The supplement: every step and every stage along the meta-training."""
+"""The supplement: accuracy of every step and κ of every stage during training."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from firststep.paper.figures.panels import label, method_names, missing_logs, pa
 
 COLUMNS = 3
 Part = tuple[float, Callable[[SubFigure], None]]
-"""Height in inches, and what draws it."""
+"""Height in inches, and the function that draws it."""
 
 
 @in_style
 def supplement(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-    """For each scenario: validation accuracy after every step, κ of every stage on both splits."""
+    """Draw, per scenario, validation accuracy after every step, and κ of every stage on both splits."""
     shown = panels(curves(accuracies), logs(histories))
     parts: list[Part] = []
     for panel in shown:
@@ -30,9 +30,9 @@ def supplement(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, no
         return nothing(scale, note)
     heights = [height for height, _ in parts]
     figure = page(sum(heights))
-    rooms = figure.subfigures(len(parts), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for room, (_, draw) in zip(rooms, parts, strict=True):
-        draw(room)
+    areas = figure.subfigures(len(parts), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for area, (_, draw) in zip(areas, parts, strict=True):
+        draw(area)
     return finish(figure, scale, note, missing_logs(shown, method_names))
 
 
@@ -42,13 +42,13 @@ def _names(found: Sequence[Log]) -> tuple[list[str], list[str]]:
 
 
 def _steps(title: str, found: Sequence[Log]) -> Part:
-    """Validation accuracy after each step, a panel for each."""
+    """Return a part with a panel per step: validation accuracy."""
     steps = sorted(set().union(*(log.indices("validation", "accuracy") for log in found))) or [0]
     rows = -(-len(steps) // COLUMNS)
 
-    def draw(room: SubFigure) -> None:
-        room.suptitle(f"{title}: validation accuracy during training", fontsize=9)
-        grid = room.subplots(rows, COLUMNS, squeeze=False, sharey=True, sharex=True)
+    def draw(area: SubFigure) -> None:
+        area.suptitle(f"{title}: validation accuracy during training", fontsize=9)
+        grid = area.subplots(rows, COLUMNS, squeeze=False, sharey=True, sharex=True)
         for axes, step in zip(grid.flat, steps, strict=False):
             during_training(axes, found, *_names(found), quantity="accuracy", index=step)
             axes.set(title=f"after {step} step{'' if step == 1 else 's'}", ylabel="accuracy (%)")
@@ -58,15 +58,15 @@ def _steps(title: str, found: Sequence[Log]) -> Part:
 
 
 def _stages(title: str, found: Sequence[Log]) -> Part:
-    """Condition number at each stage: a row for each split, a column for each stage."""
+    """Return a part with a row per split and a column per stage: condition number."""
     splits = ("train", "validation")
     stages = sorted(
         set().union(*(log.indices(split, "condition_number") for log in found for split in splits))
     ) or [0]
 
-    def draw(room: SubFigure) -> None:
-        room.suptitle(f"{title}: condition number κ of support sets during training", fontsize=9)
-        grid = room.subplots(len(splits), len(stages), squeeze=False, sharey=True, sharex=True)
+    def draw(area: SubFigure) -> None:
+        area.suptitle(f"{title}: condition number κ of support sets during training", fontsize=9)
+        grid = area.subplots(len(splits), len(stages), squeeze=False, sharey=True, sharex=True)
         for row, split in zip(grid, splits, strict=True):
             for axes, stage in zip(row, stages, strict=True):
                 during_training(

@@ -1,7 +1,7 @@
 """The paper's numbers, cell by cell, as its tables print them: accuracy and 95 % half-width in per cent.
 
 Hiller, Harandi and Drummond, "On Enforcing Better Conditioned Meta-Learning for Rapid Few-Shot Adaptation",
-NeurIPS 2022. ``conditioned`` is the paper's own method. Oddities are kept as printed: tieredImageNet,
+NeurIPS 2022. ``conditioned`` is the paper's own method. Apparent misprints are kept: tieredImageNet,
 ResNet10, conditioned, 5-shot, step 50 reads 74.42 between two 76.45s.
 """
 
@@ -26,7 +26,7 @@ NUMBERS = {
 
 
 def published(name: str) -> pd.DataFrame:
-    """One of the paper's tables; backbones are named as ``--backbone`` names them.
+    """Return one of the paper's tables; backbones have the names of ``--backbone``.
 
     Examples:
         >>> from firststep.paper import published

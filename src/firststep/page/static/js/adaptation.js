@@ -4,7 +4,7 @@
 // and shown: {classIds, queryIds, steps: [messages by step], auto, seconds}, the newest that has a step.
 
 import { adapt, Unreachable } from "./api.js";
-import { emit, on, state, workingModels } from "./store.js";
+import { emit, on, proposeStep, state, workingModels } from "./store.js";
 
 const PAUSE = 180;
 let timer = null;
@@ -84,6 +84,8 @@ async function ask(model, signal) {
       } else if (message.type === "auto") {
         shown.auto = message;
         update(model, { shown });
+        // A photo model on its own is there to classify; the first step is for comparing models.
+        if (model.photographs && workingModels().length === 1) proposeStep(message.steps);
       } else if (message.type === "error") update(model, { status: "error", message: message.message, shown: null });
       else if (message.type === "done") {
         shown.seconds = message.seconds;

@@ -4,7 +4,7 @@ import { drawEpisode } from "./api.js";
 import { replaceAll } from "./examples.js";
 import { button, h, newId, setText } from "./parts/dom.js";
 import { plural } from "./parts/format.js";
-import { on, state, workingModels } from "./store.js";
+import { canDraw, on, state, workingModels } from "./store.js";
 
 // A typical one: MAML has 20 % and the conditioned model 80 % after one step; over 600 episodes it is 22 and 79.
 const FIRST = { ways: 5, shots: 5, queries: 3, seed: 3 };
@@ -67,7 +67,7 @@ function words() {
   const { origin } = state;
   if (origin.kind === "episode") {
     const classes = plural(origin.ways, "class", "classes");
-    return `A random test episode of ${origin.data}: ${classes} that were not in training, ${plural(origin.shots, "example")} of each. Change anything, or start empty and draw your own.`;
+    return `A random test episode of ${origin.data}: ${classes} that were not in training, ${plural(origin.shots, "example")} of each. Change anything, or start empty and ${canDraw() ? "draw" : "drop"} your own.`;
   }
   if (origin.kind === "shared") return "The examples that were shared with you. Change anything, or add your own.";
   return "Your own examples. A few of each class are enough; every change is learned at once.";

@@ -34,8 +34,8 @@ export function undo() {
 const own = { kind: "own" };
 const withClass = (id, change) => state.classes.map((one) => (one.id === id ? { ...one, ...change(one) } : one));
 
-function freeName() {
-  const taken = new Set(state.classes.map((one) => one.name));
+function freeName(classes = state.classes) {
+  const taken = new Set(classes.map((one) => one.name));
   for (let number = 0; ; number++) {
     const letter = String.fromCharCode(65 + (number % 26));
     const name = number < 26 ? letter : `${letter}${Math.floor(number / 26) + 1}`;
@@ -44,11 +44,36 @@ function freeName() {
 }
 
 /** Returns the id of the new class, or null if there is no room. */
-export function addClass(name = freeName()) {
+export function addClass() {
   if (state.classes.length >= state.limits.classes) return null;
   const id = newId();
-  commit({ classes: [...state.classes, { id, name, examples: [] }], origin: own });
+  commit({ classes: [...state.classes, { id, name: freeName(), isUnnamed: true, examples: [] }], origin: own });
   return id;
+}
+
+/**
+ * Every folder, {name or "", pictures}, becomes a class, or adds to the one of its name; one change to undo.
+ * Cards that nobody has named or filled give way. Returns how many {classes, pictures} had no room.
+ */
+export function addFolders(folders) {
+  const { limits } = state;
+  const classes = state.classes.filter((one) => !one.isUnnamed || one.examples.length > 0);
+  let room = limits.examples - classes.reduce((sum, one) => sum + one.examples.length, 0);
+  const left = { classes: 0, pictures: 0 };
+  for (const { name, pictures } of folders) {
+    const kept = pictures.slice(0, Math.max(0, room)).map((seen) => ({ id: newId(), seen }));
+    const place = name === "" ? -1 : classes.findIndex((one) => one.name === name);
+    if (place < 0 && classes.length >= limits.classes) {
+      left.classes++;
+      continue;
+    }
+    if (place < 0) classes.push({ id: newId(), name: name || freeName(classes), examples: kept });
+    else classes[place] = { ...classes[place], examples: [...classes[place].examples, ...kept] };
+    room -= kept.length;
+    left.pictures += pictures.length - kept.length;
+  }
+  commit({ classes, origin: own });
+  return left;
 }
 
 export function removeClass(id) {
@@ -62,7 +87,7 @@ export function renameClass(id, name) {
   if (words.length > 60) return "A name has at most 60 letters.";
   if (state.classes.some((one) => one.id !== id && one.name === words)) return `There is a class “${words}” already.`;
   if (state.classes.some((one) => one.id === id && one.name === words)) return null;
-  commit({ classes: withClass(id, () => ({ name: words })) });
+  commit({ classes: withClass(id, () => ({ name: words, isUnnamed: false })) });
   return null;
 }
 
@@ -108,9 +133,10 @@ export function labelQuery(id, label) {
 
 /** classes: [{name, examples: [seen]}], queries: [{seen, label: place of its class or null}] */
 export function replaceAll(classes, queries, origin) {
-  const made = classes.map(({ name, examples }) => ({
+  const made = classes.map(({ name, isUnnamed = false, examples }) => ({
     id: newId(),
     name,
+    isUnnamed,
     examples: examples.map((seen) => ({ id: newId(), seen })),
   }));
   const asked = queries.map(({ seen, label }) => ({ id: newId(), seen, label: label === null ? null : made[label].id }));
@@ -118,5 +144,5 @@ export function replaceAll(classes, queries, origin) {
 }
 
 export function startEmpty() {
-  replaceAll([{ name: "A", examples: [] }, { name: "B", examples: [] }, { name: "C", examples: [] }], [], own);
+  replaceAll(["A", "B", "C"].map((name) => ({ name, isUnnamed: true, examples: [] })), [], own);
 }

@@ -45,15 +45,16 @@ async function firstExamples() {
 }
 
 function mountViews() {
-  const showRuns = mountRuns($("runs"));
+  // Id of a view's <main> → function that is told whether the view is shown. Its button has the id "view-" + id.
+  const views = { try: () => {}, runs: mountRuns($("runs")) };
   const show = (name) => {
-    for (const view of ["try", "runs"]) {
+    for (const [view, tell] of Object.entries(views)) {
       $(view).hidden = view !== name;
       $(`view-${view}`).setAttribute("aria-pressed", String(view === name));
+      tell(view === name);
     }
-    showRuns(name === "runs");
   };
-  for (const view of ["try", "runs"]) $(`view-${view}`).addEventListener("click", () => show(view));
+  for (const view of Object.keys(views)) $(`view-${view}`).addEventListener("click", () => show(view));
 }
 
 function mountBanner() {

@@ -13,7 +13,7 @@ export function packed() {
   return {
     kind: KIND,
     version: 1,
-    classes: state.classes.map(({ name, examples }) => ({ name, examples: examples.map(({ seen }) => seen) })),
+    classes: state.classes.map(({ name, isUnnamed, examples }) => ({ name, isUnnamed, examples: examples.map(({ seen }) => seen) })),
     queries: state.queries.map(({ seen, label }) => ({ seen, label: place.get(label) ?? null })),
   };
 }

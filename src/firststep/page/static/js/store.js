@@ -6,7 +6,7 @@ export const state = {
   models: [],
   limits: { classes: 20, examples: 100, queries: 100, files: 64, steps: 10 },
   version: "",
-  /** [{id, name, examples: [{id, seen: {key: base64 PNG}}]}] */
+  /** [{id, name, isUnnamed: whether the page gave the name, examples: [{id, seen: {key: base64 PNG}}]}] */
   classes: [],
   /** [{id, seen, label: id of a class or null}] */
   queries: [],
@@ -16,6 +16,8 @@ export const state = {
   results: new Map(),
   /** Number of inner steps that bars and spectra are shown for. */
   step: 1,
+  /** Whether the user chose it. */
+  stepIsChosen: false,
   /** Id of the question whose bars are shown. */
   chosen: null,
   serverIsUp: true,
@@ -33,13 +35,25 @@ export function emit(topic) {
   for (const listener of listeners.get(topic) ?? []) listener();
 }
 
-export function choose({ step = state.step, question = state.chosen }) {
+function show(step, question) {
   if (step === state.step && question === state.chosen) return;
   state.step = step;
   state.chosen = question;
   emit("choice");
 }
 
+export function choose({ step, question = state.chosen }) {
+  if (step !== undefined) state.stepIsChosen = true;
+  show(step ?? state.step, question);
+}
+
+/** Shows this step unless the user chose one. */
+export function proposeStep(step) {
+  if (!state.stepIsChosen) show(step, state.chosen);
+}
+
 export const workingModels = () => state.models.filter((model) => !model.error);
+export const canDraw = () => workingModels().some((model) => model.ink);
+export const takesPhotographs = () => workingModels().some((model) => model.photographs);
 export const classById = (id) => state.classes.find((one) => one.id === id);
 export const queryById = (id) => state.queries.find((one) => one.id === id);

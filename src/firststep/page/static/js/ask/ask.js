@@ -63,7 +63,7 @@ export function mountAsk(section) {
       return { name: model.label, style: styles.get(model.name), points, auto: shown?.auto?.steps };
     });
     figure.hidden = series.every((one) => one.points.length === 0);
-    if (figure.hidden) return;
+    if (figure.hidden) return plot.replaceChildren();
     plot.replaceChildren(
       lineChart({
         width,

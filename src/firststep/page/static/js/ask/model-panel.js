@@ -13,13 +13,14 @@ export function makeModelPanel(model, style) {
   const big = h("p", { class: "big" });
   const words = h("p", { class: "words" });
   const bars = h("div", { class: "plot" });
-  const line = h("p", { class: "problem", role: "status" });
+  const line = h("p", { role: "status" });
   const auto = h("p", { class: "note" });
+  const headline = h("div", { class: "score" }, big, words);
   const element = h(
     "article",
     { class: `model ${style.colour}`, "aria-label": model.label, "data-model": model.name },
     h("h3", {}, key(style), model.label, h("span", { class: "model-name" }, model.name)),
-    h("div", { class: "score" }, big, words),
+    headline,
     bars,
     auto,
     line,
@@ -35,6 +36,7 @@ export function makeModelPanel(model, style) {
     const isBusy = result.status === "running" || result.status === "waiting";
     element.setAttribute("aria-busy", String(isBusy));
     element.dataset.status = result.status;
+    line.className = model.error || result.status === "error" ? "problem" : "note";
     setText(line, model.error ?? (isBusy ? waitingLine(result) : result.message) ?? "");
     showScore(shown);
     const question = queryById(state.chosen);
@@ -46,10 +48,12 @@ export function makeModelPanel(model, style) {
 
   function showScore(shown) {
     const now = score(shown, state.step);
-    const answer = answers(shown, state.step).get(state.chosen);
-    setText(big, now === null ? (classById(answer)?.name ?? "–") : percent(now.right / now.of));
-    big.classList.toggle("in-words", now === null);
-    setText(words, sentence(shown, now));
+    const verdict = now === null ? answerInWords(shown) : { big: percent(now.right / now.of), words: sentence(shown, now), kind: "" };
+    headline.hidden = !shown || state.queries.length === 0;
+    if (verdict === null) return; // the last one stays until there is another, as the bars do
+    setText(big, verdict.big);
+    setText(words, verdict.words);
+    big.className = `big ${verdict.kind}`;
   }
 
   return { element, update };
@@ -60,15 +64,27 @@ function waitingLine(result) {
   return result.ahead > 0 ? `Waiting: ${plural(result.ahead, "adaptation")} before this one.` : "Waiting for its turn.";
 }
 
+const moment = () => (state.step === 0 ? "before the first step" : `after ${plural(state.step, "step")}`);
+
+/** {big, words, kind} about the chosen question, or null if it has no answer yet. */
+function answerInWords(shown) {
+  const row = shown?.steps[state.step]?.probabilities[shown.queryIds.indexOf(state.chosen)];
+  if (row === undefined) return null;
+  const name = (place) => classById(shown.classIds[place])?.name ?? shown.names[place];
+  const [first, second] = row.map((share, place) => ({ share, place })).sort((a, b) => b.share - a.share);
+  if (first.share > 0.5 && first.share >= 2 * second.share) {
+    return { big: name(first.place), words: `${percent(first.share)} ${moment()}`, kind: "in-words" };
+  }
+  const likeliest = [first, second].map(({ share, place }) => `${name(place)} ${percent(share)}`).join(", ");
+  return { big: "Not sure", words: `${likeliest} ${moment()}`, kind: "unsure" };
+}
+
 function sentence(shown, now) {
-  if (!shown?.steps[state.step]) return "";
-  const after = state.step === 0 ? "before the first step" : `after ${plural(state.step, "step")}`;
-  if (now === null) return state.queries.length === 0 ? "" : `is the answer ${after}`;
   const given = [...answers(shown, state.step).values()];
   const counts = given.map((id) => given.filter((other) => other === id).length);
   const share = Math.max(...counts) / given.length;
   const classes = shown.classIds.length;
   const stuck = given.length >= 4 && share > Math.max(0.6, 1.7 / classes) ? `; ${percent(share)} of all answers are one class` : "";
-  return `${now.right} of ${now.of} right ${after}${stuck}`;
+  return `${now.right} of ${now.of} right ${moment()}${stuck}`;
 }
 

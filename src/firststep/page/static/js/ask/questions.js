@@ -4,7 +4,7 @@ import { answers } from "../adaptation.js";
 import { addQueries, labelQuery, removeQuery, replaceQuery } from "../examples.js";
 import { button, h, newId, setText } from "../parts/dom.js";
 import { plural } from "../parts/format.js";
-import { choose, on, queryById, state, workingModels } from "../store.js";
+import { canDraw, choose, on, queryById, state, takesPhotographs, workingModels } from "../store.js";
 import { acceptDrops, fileButton } from "../teach/intake.js";
 import { makePad } from "../teach/pad.js";
 import { seeFiles, thumbnail } from "../teach/pictures.js";
@@ -60,9 +60,9 @@ export function makeQuestions() {
   }
 
   function showPad() {
-    const canDraw = workingModels().some((model) => model.ink);
-    pad.element.hidden = next.hidden = undo.hidden = !canDraw;
-    webcam.toggle.hidden = !workingModels().some((model) => model.photographs);
+    pad.element.hidden = next.hidden = undo.hidden = !canDraw();
+    element.classList.toggle("without-pad", !canDraw());
+    webcam.toggle.hidden = !takesPhotographs();
     undo.disabled = next.disabled = pad.isEmpty();
   }
 
@@ -127,8 +127,11 @@ export function makeQuestions() {
     h("div", { class: "asked" }, empty, list, detail, problem),
   );
   acceptDrops(element, take);
-  const showEmpty = () => setText(empty, state.queries.length === 0 ? "Draw a question, or drop pictures here." : "Pick a question. Marks: right or wrong, one for each model.");
-  on("models", showPad);
+  function showEmpty() {
+    const how = canDraw() ? "Draw a question, or drop pictures here." : "Drop pictures to ask about here, or choose files.";
+    setText(empty, state.queries.length === 0 ? how : "Pick a question. Marks: right or wrong, one for each model.");
+  }
+  on("models", () => (showPad(), showEmpty()));
   on("examples labels", () => (showList(), showEmpty()));
   on("results choice", showMarks);
   showPad();

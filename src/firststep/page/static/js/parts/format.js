@@ -21,7 +21,10 @@ export function superscript(number) {
 }
 
 /** As people write it at the beginning of a sentence. */
-export const written = (label) => label.replace(/\bmaml\b/g, "MAML");
+export const written = (label) => label.replace(/\b(maml|fomaml|anil|boil)\b/g, (name) => name.toUpperCase());
+
+/** At most so many letters; what is left out shows as "…". */
+export const shortened = (text, letters) => (text.length > letters + 1 ? `${text.slice(0, letters)}…` : text);
 
 export const plural = (count, word, many = `${word}s`) => `${count} ${count === 1 ? word : many}`;
 

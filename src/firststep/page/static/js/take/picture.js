@@ -1,10 +1,13 @@
 // Everything drawn on the page as one picture that stands alone: colours and letters are written into it.
 
 import { s } from "../parts/dom.js";
+import { shortened } from "../parts/format.js";
 
 const WRITTEN = ["fill", "stroke", "stroke-width", "stroke-opacity", "fill-opacity", "opacity", "font-size", "font-weight", "font-family", "stroke-linecap", "stroke-linejoin", "image-rendering"];
 const GAP = 24;
-const TITLE = 26;
+const BETWEEN = 16; // at most what the page leaves between two drawings, so that its rows stay rows
+const LETTER = { title: 9, note: 7.4 }; // pixels, of an average letter
+const TITLE = 44;
 
 /** A copy of a drawing whose look does not depend on the style sheet. */
 function standing(svg) {
@@ -21,46 +24,51 @@ function standing(svg) {
   return copy;
 }
 
-/** [{title, svg}] of what is shown now. */
+/** [{title, note, svg}] of what is shown now. */
 function drawings() {
-  const found = [];
-  for (const panel of document.querySelectorAll("#ask .model")) {
-    const svg = panel.querySelector("svg.bars");
-    const score = panel.querySelector(".big").textContent;
-    if (svg) found.push({ title: `${panel.getAttribute("aria-label")}: ${score} of the questions right, this one:`, svg });
-  }
-  for (const id of ["accuracy", "condition", "spectrum"]) {
-    const svg = document.querySelector(`#${id} svg.chart`);
-    if (svg) found.push({ title: document.querySelector(`#${id} strong`).textContent, svg });
-  }
-  for (const walk of document.querySelectorAll("#walks .walks > div")) {
-    found.push({ title: `${walk.querySelector("h3").textContent}: gradient descent in such a bowl`, svg: walk.querySelector("svg.walk") });
-  }
-  return found;
+  const panels = [...document.querySelectorAll("#ask .model")].map((panel) => ({
+    title: panel.getAttribute("aria-label"),
+    note: [".big", ".words"].map((part) => panel.querySelector(part).textContent).join(": "),
+    svg: panel.querySelector("svg.bars"),
+  }));
+  const charts = ["accuracy", "condition", "spectrum"].map((id) => ({
+    title: document.querySelector(`#${id} strong`).textContent,
+    note: [...document.querySelectorAll(`#${id} .legend span`)].map((one) => one.textContent).join(", "),
+    svg: document.querySelector(`#${id} svg.chart`),
+  }));
+  const walks = [...document.querySelectorAll("#walks .walks > div")].map((walk) => ({
+    title: walk.querySelector("h3").textContent,
+    note: "gradient descent in such a bowl",
+    svg: walk.querySelector("svg.walk"),
+  }));
+  return [...panels, ...charts, ...walks].filter(({ svg }) => svg && svg.closest("[hidden]") === null);
 }
 
-/** {text, width, height} of one SVG document with everything in two columns. */
+/** {text, width, height} of one SVG document with everything in rows, as wide as the page shows it. */
 export function pictureSvg() {
   const { color, backgroundColor, fontFamily } = getComputedStyle(document.body);
   const found = drawings();
-  const size = ({ svg }) => ({ width: Number(svg.getAttribute("width")), height: Number(svg.getAttribute("height")) });
-  const column = Math.max(...found.map((one) => size(one).width), 300);
-  const bottoms = [GAP, GAP];
+  const size = ({ svg }) => ({ wide: Number(svg.getAttribute("width")), high: Number(svg.getAttribute("height")) });
+  const room = Math.max(document.querySelector("#ask .models").clientWidth, ...found.map((one) => size(one).wide));
+  const [width, family] = [room + 2 * GAP, fontFamily.replaceAll('"', "'")];
   const picture = s("svg", { xmlns: "http://www.w3.org/2000/svg" });
   const background = s("rect", { x: 0, y: 0, fill: backgroundColor });
   picture.append(background);
+  let [left, top, height] = [GAP, GAP, GAP];
   for (const one of found) {
-    const side = bottoms[0] <= bottoms[1] ? 0 : 1;
-    const left = GAP + side * (column + GAP);
-    const top = bottoms[side];
-    picture.append(s("text", { x: left, y: top + 14, fill: color, "font-size": 15, "font-weight": 600, "font-family": fontFamily.replaceAll('"', "'") }, one.title));
+    const { wide, high } = size(one);
+    if (left > GAP && left + wide > width - GAP) [left, top] = [GAP, height];
     const copy = standing(one.svg);
     copy.setAttribute("x", left);
     copy.setAttribute("y", top + TITLE);
-    picture.append(copy);
-    bottoms[side] = top + TITLE + size(one).height + GAP;
+    picture.append(
+      s("text", { x: left, y: top + 14, fill: color, "font-size": 15, "font-weight": 600, "font-family": family }, shortened(one.title, wide / LETTER.title)),
+      s("text", { x: left, y: top + 33, fill: color, "font-size": 13, "font-family": family }, shortened(one.note, wide / LETTER.note)),
+      copy,
+    );
+    left += wide + BETWEEN;
+    height = Math.max(height, top + TITLE + high + GAP);
   }
-  const [width, height] = [2 * column + 3 * GAP, Math.max(...bottoms)];
   for (const element of [picture, background]) {
     element.setAttribute("width", width);
     element.setAttribute("height", height);

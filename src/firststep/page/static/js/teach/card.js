@@ -3,7 +3,7 @@
 import { addExamples, removeClass, removeExample, renameClass } from "../examples.js";
 import { button, h, newId, say, setText } from "../parts/dom.js";
 import { plural } from "../parts/format.js";
-import { classById, state, workingModels } from "../store.js";
+import { canDraw, classById, state, takesPhotographs } from "../store.js";
 import { acceptDrops, fileButton } from "./intake.js";
 import { makePad } from "./pad.js";
 import { seeFiles, thumbnail } from "./pictures.js";
@@ -80,10 +80,9 @@ export function makeCard(id) {
     element.setAttribute("aria-label", `Class ${one.name}`);
     remove.setAttribute("aria-label", `Remove class ${one.name}`);
     pad.setLabel(`Drawing pad of ${one.name}`);
-    const canDraw = workingModels().some((model) => model.ink);
-    pad.element.hidden = add.hidden = undo.hidden = !canDraw;
-    element.classList.toggle("without-pad", !canDraw);
-    webcam.toggle.hidden = !workingModels().some((model) => model.photographs);
+    pad.element.hidden = add.hidden = undo.hidden = !canDraw();
+    element.classList.toggle("without-pad", !canDraw());
+    webcam.toggle.hidden = !takesPhotographs();
     showExamples(one);
   }
 

@@ -1,9 +1,9 @@
 // The section "Teach": a card for each class.
 
-import { addClass, addExamples, canUndo, startEmpty, undo } from "../examples.js";
+import { addClass, addFolders, canUndo, startEmpty, undo } from "../examples.js";
 import { button, h, setText } from "../parts/dom.js";
 import { plural } from "../parts/format.js";
-import { on, state } from "../store.js";
+import { canDraw, on, state } from "../store.js";
 import { makeCard } from "./card.js";
 import { acceptDrops, fileButton, pastedFiles } from "./intake.js";
 import { howSeen, seeFiles } from "./pictures.js";
@@ -13,6 +13,7 @@ export function mountTeach(section) {
   let lastUsed = null;
   const list = h("div", { class: "cards" });
   const problem = h("p", { class: "problem", role: "alert" });
+  const how = h("p", { class: "note" });
   const seen = h("p", { class: "note" });
   const undoButton = button("Undo", undo, { class: "quiet", "aria-label": "Undo the last change" });
   const addButton = button("+ Add a class", () => {
@@ -33,7 +34,7 @@ export function mountTeach(section) {
       undoButton,
       button("Start empty", startEmpty, { class: "quiet" }),
     ),
-    h("p", { class: "note" }, "A few examples of each class: draw, drop, paste or choose pictures. Click one to remove it."),
+    how,
     list,
     more,
     problem,
@@ -45,13 +46,12 @@ export function mountTeach(section) {
   async function takeFolders(found) {
     const { good, problem: line } = await seeFiles(found);
     setText(problem, line);
-    for (const folder of new Set(good.map((one) => one.folder))) {
-      const name = folder === "" ? undefined : folder.slice(0, 60);
-      const id = state.classes.find((one) => one.name === name)?.id ?? addClass(name);
-      if (id === null) return setText(problem, `There is room for ${state.limits.classes} classes: the others are left out.`);
-      const left = addExamples(id, good.filter((one) => one.folder === folder).map((one) => one.seen));
-      if (left > 0) setText(problem, `${plural(left, "picture")} left out: ${state.limits.examples} examples are the most.`);
-    }
+    if (good.length === 0) return;
+    const pictures = (folder) => good.filter((one) => one.folder === folder).map((one) => one.seen);
+    const folders = [...new Set(good.map((one) => one.folder))];
+    const left = addFolders(folders.map((folder) => ({ name: folder.slice(0, 60), pictures: pictures(folder) })));
+    if (left.classes > 0) setText(problem, `There is room for ${state.limits.classes} classes: the others are left out.`);
+    else if (left.pictures > 0) setText(problem, `${plural(left.pictures, "picture")} left out: ${state.limits.examples} examples are the most.`);
   }
 
   function update() {
@@ -70,6 +70,7 @@ export function mountTeach(section) {
     });
     undoButton.disabled = !canUndo();
     addButton.disabled = state.classes.length >= state.limits.classes;
+    setText(how, `A few examples of each class: ${canDraw() ? "draw, " : ""}drop, paste or choose pictures. Click one to remove it.`);
     setText(seen, howSeen());
   }
 

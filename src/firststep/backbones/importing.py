@@ -1,0 +1,49 @@
+"""Imports of other people's networks; what fails in them is one line that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from firststep.backbones.user_network import code_of_the_user
+from firststep.errors import FirststepError
+from firststep.utils.extras import extra
+
+
+@contextmanager
+def importing(package: str, network: str) -> Iterator[None]:
+    """Import a package within. The extra that brings it has its name."""
+    with code_of_the_user(f"cannot import {package}"), extra(package, f"`network={network}`"):
+        try:
+            yield
+        except Exception as error:
+            cause = next(filter(_is_of_torchvision, _causes(error)), None)
+            if cause is None:
+                raise
+            raise FirststepError(
+                f"cannot import {package}: torchvision {_version('torchvision')} was built for another torch "
+                f"than {torch.__version__} ({cause}); install the build of torchvision that belongs to this "
+                "torch, from the index that torch came from: both for the CPU, or both for one CUDA version"
+            ) from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and those that led to it: transformers raises another one."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _is_of_torchvision(error: BaseException) -> bool:
+    """Whether it missed its compiled operations, which are not there beside another build of torch."""
+    return "operator torchvision::" in str(error)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(of unknown version)"

@@ -1,0 +1,7 @@
+"""What the help of every command that takes a trained model says about it."""
+
+from __future__ import annotations
+
+from firststep.training import builtin_models
+
+A_RUN = f"Folder of a run, or one of {', '.join(builtin_models())}"

@@ -1,0 +1,50 @@
+"""Words that we no longer use: each has a plain one (style in CONTRIBUTING)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from docsite.paths import ROOT
+
+RETIRED = {
+    "twins": "pair",
+    "foretold": "predicted",
+    "whoever": "the caller, the user",
+    "in vain": "for nothing",
+    "gone on with": "resumed",
+    "front door": "public interface",
+    "by a hair": "slightly",
+    "are no numbers": "are NaN",
+    "so many of": "the number of",
+    "hangs on": "depends on",
+    "sitting": "run",
+    "stage_loss": "conditioning_loss",
+}
+PATTERN = re.compile(r"\b(" + "|".join(RETIRED) + r")\b", re.IGNORECASE)
+EXEMPT = ("CHANGELOG.md", "tests/docs/test_wording.py")
+"""They name the words."""
+KINDS = ("*.py", "*.md", "*.cpp", "*.h", "*.js", "*.html", "Makefile", "*.toml", "*.yml")
+
+
+def retired(text: str) -> list[str]:
+    """Return the retired words of a text with what to write instead."""
+    return [f"{found[0]!r}: write {RETIRED[found[0].lower()]!r}" for found in PATTERN.finditer(text)]
+
+
+def test_no_file_uses_a_retired_word() -> None:
+    listed = subprocess.run(["git", "ls-files", *KINDS], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("not a checkout, or no git")
+    files = [ROOT / name for name in listed.stdout.splitlines() if name not in EXEMPT]
+    found = {
+        str(file.relative_to(ROOT)): words for file in files if (words := retired(file.read_text("utf-8")))
+    }
+    assert not found
+
+
+def test_a_retired_word_is_found_with_its_substitute() -> None:
+    assert retired("Whoever calls it") == ["'Whoever': write 'the caller, the user'"]
+    assert not retired("sittings and foretoldness")
