@@ -72,6 +72,10 @@ def _init_process_group(backends: str) -> None:
     (pytorch issue 167288): a process that reads one before it is overwritten tries to connect to a dead
     peer. So every restart, and every call of :func:`join`, uses keys of its own.
     """
+    # Default arguments in this module hold the process group that exists at its first import, which torch's
+    # compiler makes. Gloo's threads would then outlive the group and could abort the process at its exit.
+    import torch.distributed.nn.functional  # noqa: F401
+
     store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
     attempt = f"firststep/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{size}"
     joined = store.add(f"{attempt}/joined/{rank}", 1)
