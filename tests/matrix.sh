@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Run the tests of `make test` where something is missing. Usage: tests/matrix.sh [CASE ...], all by default.
+# Run the tests of `make test` where something is missing, and the slow ones that use it. Usage: tests/matrix.sh [CASE ...], all by default.
 #   compiler  no C or C++ compiler on the PATH     chromium  no browser on the PATH
 #   shared    a clone without ../shared beside it  home      a home folder that cannot be written
 #   root      as the user nobody (needs root)      locale    LC_ALL=C
 #   bare      all of it at once
-# Each case prints one line: the case, pytest's summary, the reasons of its skips. Logs are in $LOGS.
+# PYTEST_ADDOPTS="--order 7" runs them in a random order. Each case prints one line: the case, pytest's summary, the reasons of its skips. Logs are in $LOGS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -32,11 +32,11 @@ browsers='^(chromium|google-chrome)'
 
 # As nobody, the clone is nobody's own, and so are its caches.
 run() {
-  local name=$1 place=$top path=$PATH home=$HOME locale=${LC_ALL:-${LANG:-C.UTF-8}} as=()
+  local name=$1 place=$top path=$PATH home=$HOME locale=${LC_ALL:-${LANG:-C.UTF-8}} as=() slow=()
   case $name in
-    compiler) path=$(path_without "$compilers") ;;
-    chromium) path=$(path_without "$browsers") ;;
-    bare) path=$(path_without "$compilers|$browsers") ;;
+    compiler) path=$(path_without "$compilers"); slow=(tests/metagradient) ;;
+    chromium) path=$(path_without "$browsers"); slow=(tests/page) ;;
+    bare) path=$(path_without "$compilers|$browsers"); slow=(tests/metagradient tests/page) ;;
   esac
   if [[ $name =~ ^(shared|root|bare)$ ]]; then
     place=$work/$name/firststep
@@ -58,8 +58,10 @@ run() {
   [[ $name =~ ^(locale|bare)$ ]] && locale=C
   (
     cd "$place"
-    env PATH="$path" HOME="$home" LC_ALL="$locale" LANG="$locale" PYTHONPATH="$place/src" OMP_NUM_THREADS=1 \
-      "${as[@]}" "$top/.venv/bin/python" -m pytest -q -n 3 --dist worksteal -m 'not slow' -p no:cacheprovider
+    tests=(env PATH="$path" HOME="$home" LC_ALL="$locale" LANG="$locale" PYTHONPATH="$place/src" OMP_NUM_THREADS=1
+      "${as[@]}" "$top/.venv/bin/python" -m pytest -q -n 3 --dist worksteal -p no:cacheprovider)
+    [[ ${#slow[@]} = 0 ]] || "${tests[@]}" -m slow "${slow[@]}"
+    "${tests[@]}" -m 'not slow'
   ) >"$LOGS/$name.log" 2>&1 || failed=1
   echo "$name: $(tail -n 1 "$LOGS/$name.log")"
   grep -E '^SKIPPED' "$LOGS/$name.log" | sed -E 's/^SKIPPED \[[0-9]+\] [^ ]+ /    skipped: /' | sort | uniq -c || true
