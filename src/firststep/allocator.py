@@ -1,13 +1,12 @@
 """Keep the memory that tensors free for the next ones.
 
-The C library of most Linux systems (glibc) asks the kernel for every large tensor and gives it back when it
-is freed; the next one is then filled with fresh zeroed pages, one page fault after the other. A meta-gradient
-allocates the same sizes again and again, so it is faster in a process that keeps freed memory, at a peak that
-is higher by the gaps between tensors. It is a setting of the whole process: the commands switch it on, and a
-program of your own may.
+The C library of most Linux systems (glibc) asks the kernel for the memory of every large tensor and returns
+it afterwards. The next tensor then costs one page fault per page. A meta-gradient allocates the same sizes
+again and again, so it is faster in a process that keeps freed memory. The peak is higher by the gaps between
+tensors. It is a setting of the whole process: the commands make it, and your own program may.
 
-Large pages (2 MiB) are asked for too, where the kernel gives them to those who ask: fewer page faults, and
-fewer pages for the processor to look up. torch reads its setting at its first large tensor.
+Large pages (2 MiB) are requested too, if the kernel gives them on request. They mean fewer page faults and
+fewer look-ups. Torch reads its setting at its first large tensor.
 """
 
 from __future__ import annotations
@@ -17,23 +16,24 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-# Of mallopt(3)
+# Numbers of mallopt(3)
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _SETTINGS = (
     (_MMAP_MAX, 0),
-    (_TRIM_THRESHOLD, 2**31 - 1),  # bytes that may lie unused at the end; the largest value it takes
+    (_TRIM_THRESHOLD, 2**31 - 1),  # bytes that may lie unused at the end: the largest possible value
     (_TOP_PAD, 2**26),  # bytes by which memory grows
 )
 
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"  # torch's own variable; a value that is set already stays
 FIXED_BY_USER = "MALLOC_"
-"""Environment variables that begin so are the user's own settings, which stay; as do GLIBC_TUNABLES."""
+"""Prefix of environment variables with the user's own settings, which stay, as those of GLIBC_TUNABLES do."""
 
 
 def keep_freed_memory() -> bool:
-    """For this process, from now on; False where there is no such setting, or the user has made it.
+    """Make the C library keep freed memory in this process.
 
-    Call it before the first tensors are made.
+    Call it before the first tensor is made. Returns False if the C library has no such setting or the user
+    has set it.
 
     Examples:
         >>> fs.keep_freed_memory()  # doctest: +SKIP
@@ -46,7 +46,7 @@ def keep_freed_memory() -> bool:
 
 
 def _mallopt() -> Callable[[int, int], int] | None:
-    """None where there is no such function, or the user has made settings."""
+    """Return the function; None if the C library has none or the user has made settings."""
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     if "glibc.malloc" in tunables or any(name.startswith(FIXED_BY_USER) for name in os.environ):
         return None
@@ -58,9 +58,6 @@ def _mallopt() -> Callable[[int, int], int] | None:
 
 
 def give_back_freed_memory() -> None:
-    """Once: what was freed goes back to the system, where the C library can do so. No setting changes.
-
-    After a piece of work that is not done again and took much memory, such as compiling.
-    """
+    """Return freed memory to the system once, if the C library can. Use it after compiling."""
     with suppress(AttributeError, OSError, TypeError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)

@@ -29,17 +29,17 @@ TIMEOUT = timedelta(hours=6)
 
 
 def launched() -> bool:
-    """Whether torchrun started this process; if so, it may start the same command again later."""
+    """Return whether torchrun started this process. If so, it may restart the same command."""
     return dist.is_available() and dist.is_torchelastic_launched()
 
 
 @contextmanager
 def join(backend: str = "auto") -> Iterator[Team]:
-    """The team that this process belongs to: all processes of torchrun, or without it this one alone.
+    """Yield the team of this process: all processes of torchrun, or this one alone.
 
     Args:
-        backend: of torch.distributed, for gradients: gloo exchanges through the memory of the hosts, nccl
-            from GPU to GPU; auto takes what fits the device.
+        backend: how torch.distributed exchanges gradients. ``gloo`` goes through host memory, ``nccl`` from
+            GPU to GPU; ``auto`` fits the device.
     """
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
@@ -66,7 +66,7 @@ def join(backend: str = "auto") -> Iterator[Team]:
 
 
 def _init_process_group(backends: str) -> None:
-    """``init_process_group(backends)``, made safe for processes that torchrun has restarted.
+    """Call ``init_process_group(backends)`` so that it is safe after a restart by torchrun.
 
     torchrun keeps one key-value store over all restarts, and the addresses of dead processes stay in it
     (pytorch issue 167288): a process that reads one before it is overwritten tries to connect to a dead
@@ -84,7 +84,7 @@ def _init_process_group(backends: str) -> None:
 
 
 def threads_per_process(local_size: int) -> int:
-    """An equal part of the host's cores, or 0 where OMP_NUM_THREADS sets another number.
+    """Return an equal part of the host's cores; 0 if OMP_NUM_THREADS sets another number.
 
     torchrun itself sets OMP_NUM_THREADS to 1 for several processes if it is not set, so 1 counts as unset;
     ``--threads 1`` asks for one thread.

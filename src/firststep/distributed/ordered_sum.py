@@ -37,7 +37,7 @@ class OrderedSum:
         self._total = {name: total[name] + value for name, value in term.items()} if total else dict(term)
 
     def result(self) -> Tensors:
-        """The sum of all terms."""
+        """Return the sum of all terms."""
         return self._total
 
 
@@ -48,9 +48,9 @@ class DistributedSum(OrderedSum):
     Tensors are of one dtype and every rank has at least one term.
 
     Args:
-        terms: of all ranks together.
-        size: of the process group.
-        device: where the group's backend exchanges tensors.
+        terms: number of terms of all ranks together.
+        size: number of ranks.
+        device: device on which the group's backend exchanges tensors.
         exchange: context around every exchange with the other ranks.
     """
 
@@ -71,7 +71,7 @@ class DistributedSum(OrderedSum):
         self._slice = 0
         self._pending: tuple[dist.Work, Tensor, Tensor] | None = None
         self._sum: Tensor | None = None
-        """Of this rank's slice of every term."""
+        """Sum over the terms of this rank's slice."""
 
     def add(self, term: Tensors) -> None:
         if not self._like:

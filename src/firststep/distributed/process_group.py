@@ -26,8 +26,8 @@ class ProcessGroupTeam(Team):
     gradients go from device to device.
 
     Args:
-        local_rank: number of this process on its host.
-        local_size: how many there are on this host.
+        local_rank: rank of this process on its host.
+        local_size: number of processes on this host.
         backend: ``gloo``, ``nccl``, or ``auto`` for the one that fits the device.
     """
 
@@ -100,7 +100,7 @@ class ProcessGroupTeam(Team):
         return device
 
     def _local_device(self, chosen: torch.device) -> torch.device:
-        """cuda → one GPU for each process of a host."""
+        """Return the device of this process: with cuda, one GPU per process of a host."""
         if chosen.type != "cuda":
             if self._backend == "nccl":
                 raise FirststepError(
@@ -126,7 +126,7 @@ class ProcessGroupTeam(Team):
         return chosen
 
     def _all_gather(self, value: T) -> list[T]:
-        """The values of all ranks, by rank."""
+        """Return the values of all ranks, by rank."""
         values: list[T | None] = [None] * self.size
         with lost_peers_explained():
             dist.all_gather_object(values, value)

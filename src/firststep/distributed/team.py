@@ -1,4 +1,4 @@
-"""The processes that share one run. :class:`Team` itself is a team of one, where everything is trivial."""
+"""The processes that share one run. :class:`Team` itself is a team of one process."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 class Team:
     """A single process.
 
-    Work is numbered 0, 1, 2, ... and sharded round-robin: number t belongs to rank t mod size. Results are
-    put together in the order of the numbers, so they do not depend on how many ranks there are.
+    Work items are numbered 0, 1, 2, ... and sharded round-robin: item t belongs to rank t mod size. Results
+    are joined in the order of the items, so they do not depend on the number of ranks.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -29,32 +29,32 @@ class Team:
         return self.rank == 0
 
     def share(self, numbers: range) -> range:
-        """This rank's part of the work."""
+        """Return this rank's part of the work items."""
         return numbers[self.rank :: self.size]
 
     def ordered_sum(self, terms: int) -> OrderedSum:
-        """A sum of that many terms, at least one from every rank, with the same bits on any team."""
+        """Return an empty sum for ``terms`` terms, at least one per rank; equal bits on any team."""
         return OrderedSum()
 
     def gather(self, rows: np.ndarray, total: int) -> np.ndarray:
-        """Float64 rows of this rank's :meth:`share` of ``range(total)`` → the rows of all ranks, in order."""
+        """Return the rows of all ranks in order, given those of this rank's share of ``range(total)``."""
         return rows
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank; the same answer on all."""
+        """Return on every rank whether the flag is set on any of them."""
         return flag
 
     def barrier(self) -> None:
-        """Return when every rank has got here."""
+        """Wait until every rank has called this."""
 
     def on_rank0(self, action: Callable[[], T]) -> T:
-        """Rank 0 acts while the others wait; all return its result or raise its error."""
+        """Run the action on rank 0 only. All ranks return its result or raise its error."""
         return action()
 
     def on_all_ranks(self, action: Callable[[], T]) -> T:
-        """Rank 0 acts first (and builds caches), then the others; an error of one is raised on all."""
+        """Run the action on rank 0 first, then on the others. Raise an error of one on all."""
         return action()
 
     def device(self, choose: Callable[[], torch.device]) -> torch.device:
-        """The device of this rank, given the one that the user chose."""
+        """Return the device of this rank, given the user's choice."""
         return choose()
