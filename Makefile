@@ -71,7 +71,7 @@ bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md
 docs: $(READY)  ## the documentation site, into site/: open site/index.html, no server and no network needed
 	@$(BIN)/python -m docsite build
 
-docs-write: $(READY)  ## fill the generated parts of the pages anew: tables, diagrams, outputs of the tutorials
+docs-write: $(READY)  ## fill the generated parts of the pages anew: tables, the reference, the figure of speed
 	@$(BIN)/python -m docsite write
 
 lint: $(READY)
