@@ -127,7 +127,7 @@ def _outputs(arguments: list[str]) -> list[str]:
 
 def _changed(rng: Random, arguments: list[str], flags: dict[str, Values]) -> list[str]:
     """Return the line without a word, with a word too many, or with another value of a flag."""
-    action, at = rng.random(), rng.randrange(len(arguments))
+    action, at = rng.random(), rng.randrange(len(arguments) + 1)
     if action < 0.06:
         return arguments[:at] + arguments[at + 1 :]
     if action < 0.1:
