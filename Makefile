@@ -17,7 +17,7 @@ FAST    := -m 'not slow'
 
 OLDEST := .venv-oldest
 
-.PHONY: help setup demo test test-all test-random test-times test-matrix test-oldest campaign bench lint types docs docs-write clean
+.PHONY: help setup demo test test-all test-random test-times test-matrix test-oldest campaign bench lint types docs docs-write readability clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,8 +71,11 @@ bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md
 docs: $(READY)  ## the documentation site, into site/: open site/index.html, no server and no network needed
 	@$(BIN)/python -m docsite build
 
-docs-write: $(READY)  ## fill the generated parts of the pages anew: tables, diagrams, outputs of the tutorials
+docs-write: $(READY)  ## fill the generated parts of the pages anew: tables, the reference, the figure of speed
 	@$(BIN)/python -m docsite write
+
+readability: $(READY)  ## words per sentence of every page of the documentation, the longest first
+	@$(BIN)/python -m docsite readability
 
 lint: $(READY)
 	@$(BIN)/ruff check src tests examples benchmarks campaigns docsite

@@ -1,4 +1,4 @@
-"""What was measured so far, kept beside the page that shows it: a run that is cut short can go on."""
+"""Keep what was measured beside the page that shows it, so that an interrupted run can go on."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Record:
         self._introduction = introduction
         self._sections: dict[str, dict[str, Any]] = {}
         self.rest: dict[str, str] = {}
-        """What comes after the settings, by part."""
+        """text after the settings, by part"""
         self.over_the_floor: dict[str, dict[str, float]] = {}
-        """Of :mod:`over_the_floor`, by its case."""
+        """results of :mod:`over_the_floor`, by case"""
         if go_on and self._file.is_file():
             found = json.loads(self._file.read_text())
             self._sections, self.rest = found["sections"], found["rest"]
@@ -60,7 +60,7 @@ class Record:
 
 
 def code_version() -> str:
-    """Settings may be measured in several sittings: which code each is about."""
+    """Return the commit of the code: settings may be measured in several runs."""
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(Path(__file__).parent.parent), *words]

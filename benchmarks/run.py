@@ -29,7 +29,7 @@ from record import Record, code_version
 
 INTRODUCTION = """# Speed and memory: results
 
-Written by `make bench`, where it was cut short in further sittings (`--go-on`). {machine}
+Written by `make bench`, in several runs (`--go-on`) if one was cut short. {machine}
 
 5-way 5-shot, 16 queries a class, one task, float32. A meta-gradient is exact, through all inner steps, of all
 parameters. *First call* includes compiling where there is any: cold the first time a network is met in this

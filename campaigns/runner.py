@@ -16,7 +16,7 @@ from random import Random
 from campaigns.processes import adopt_orphans
 from campaigns.report import Result
 from campaigns.stock import Stock, make_stock
-from campaigns.warm_up import import_everything
+from campaigns.warm import import_everything
 
 RunCase = Callable[[str, int, Stock, Path], Result]
 

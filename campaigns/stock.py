@@ -13,8 +13,8 @@ from random import Random
 
 from PIL import Image
 
-from campaigns import warm_fork, warm_up
-from campaigns.warm_fork import Surroundings
+from campaigns import warm
+from campaigns.warm import Surroundings
 
 CLASSES = {split: [f"{split}{letter}" for letter in "abcde"] for split in ("train", "val", "test")}
 TASK = ["--shots", "2", "--queries", "2", "--image-size", "16"]
@@ -103,8 +103,8 @@ def make_stock(folder: Path) -> Stock:
         ["data", "folder", str(stock.pictures), "--sheet", str(folder / "sheet.png")],
         ["parameters", "--backbone", "conv4", "--filters", "4"],
     ):
-        outcome = warm_up.import_what_a_child_needed(
-            warm_fork.command(arguments), stock.surroundings(folder), seconds=600
+        outcome = warm.import_what_a_child_needed(
+            warm.command(arguments), stock.surroundings(folder), seconds=600
         )
         if outcome.status != 0:
             print(outcome.stderr, file=sys.stderr)

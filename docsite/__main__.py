@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 
-from docsite import home_figure, tutorials
+from docsite import home_figure, readability, tutorials
 from docsite.build import BuildFailed, build
 from docsite.paths import ROOT
 from docsite.write import write
@@ -20,6 +21,8 @@ def main() -> int:
     commands.add_parser("figure", help="draw the figure of the home page anew")
     outputs = commands.add_parser("tutorials", help="run tutorials and write their outputs and pictures")
     outputs.add_argument("numbers", nargs="*", help="which; default all")
+    read = commands.add_parser("readability", help="words per sentence of every page, or its long sentences")
+    read.add_argument("page", nargs="?", type=Path, help="print the long sentences of this page")
     options = parser.parse_args()
     if options.command == "tutorials":
         for page in tutorials.tutorials():
@@ -27,6 +30,8 @@ def main() -> int:
                 start = time.perf_counter()
                 tutorials.write(page)
                 print(f"{page.relative_to(ROOT)}: {time.perf_counter() - start:.0f} s")
+    if options.command == "readability":
+        print("\n".join(readability.long_sentences(options.page)) if options.page else readability.table())
     if options.command == "figure":
         home_figure.write()
     if options.command == "write":

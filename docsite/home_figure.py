@@ -1,11 +1,12 @@
-"""The figure of the home page: the three shipped models, for light and dark pages, wide and for a phone.
+"""Draw the figure of the home page: the three shipped models, for light and dark pages, wide and for a phone.
 
-The numbers are those of the table beside it, 600 episodes from results/, and the training logs that come with
-the models. ``python -m docsite figure`` draws it; the page chooses a file by ``<picture>``.
+The numbers are those of the table beside it (600 episodes, from results/) and of the training logs that come
+with the models. ``python -m docsite figure`` draws it; the page chooses a file by ``<picture>``.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,12 +62,35 @@ def write() -> None:
             **dict.fromkeys(INKED, ink),
             "grid.color": GRID,
             "savefig.transparent": True,
+            "svg.fonttype": "none",
+            "font.sans-serif": ["DejaVu Sans"],
         }
         with mpl.rc_context(settings):
             for place, stacked in (("", False), ("phone-", True)):
                 figure = comparison_figure(models, logs, stacked=stacked)
                 _edge(figure, ink)
-                save_figure(figure, DOCS / "images" / f"glyphs-shipped-{place}{scheme}.svg")
+                path = DOCS / "images" / f"glyphs-shipped-{place}{scheme}.svg"
+                save_figure(figure, path)
+                path.write_text(_slim(path.read_text()))
+
+
+def _slim(svg: str) -> str:
+    """Shorten an SVG of matplotlib: no metadata, unused ids or groups; two decimals; styles as classes."""
+    svg = re.sub(r"'DejaVu Sans'(?!,)", "'DejaVu Sans', sans-serif", svg)
+    svg = re.sub(r"<metadata>.*?</metadata>|<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    used = set(re.findall(r"#([\w.]+)", svg))
+    svg = re.sub(r' id="([\w.]+)"', lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
+    svg = re.sub(r'\s*\n\s*(?=[A-Za-z0-9"])', " ", svg)
+    while (shorter := re.sub(r"<g>((?:(?!<g\b).)*?)</g>", r"\1", svg, flags=re.DOTALL)) != svg:
+        svg = shorter
+    styles = {
+        style: f"s{number}" for number, style in enumerate(dict.fromkeys(re.findall(r' style="(.*?)"', svg)))
+    }
+    svg = re.sub(r' style="(.*?)"', lambda found: f' class="{styles[found[1]]}"', svg)
+    classes = "".join(f".{name}{{{style}}}\n" for style, name in styles.items())
+    return re.sub(r"\s*\n\s*", "\n", svg.replace("</style>", f"\n{classes}</style>", 1)).strip() + "\n"
 
 
 def _edge(figure: Figure, ink: str) -> None:

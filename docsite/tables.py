@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from docsite import pipeline, results_index, speed_tables
+from docsite import packages, pipeline, results_index, speed_tables
 from docsite.blocks import Generator
 from docsite.results import RESULTS, Row, cell, numbers, read_csv
 from firststep import build_backbone, build_method
@@ -147,6 +147,7 @@ GENERATORS: dict[str, Generator] = {
     "speed-subsets": speed_tables.subsets,
     "speed-bounds": speed_tables.bounds,
     "passes": pipeline.table,
+    "packages": packages.table,
     "method": method,
     "datasets": datasets,
     "gains": results_index.gains,

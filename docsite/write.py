@@ -1,10 +1,10 @@
-"""Everything that a command writes into the pages: generated parts, the reference, diagrams."""
+"""Write the generated files: parts of pages, the reference, the figure of speed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from docsite import packages, pipeline, speed_figure
+from docsite import speed_figure
 from docsite.blocks import filled, pages
 from docsite.paths import DOCS
 from docsite.public_names import GROUPS
@@ -18,8 +18,6 @@ from firststep.utils.files import write_text
 def written() -> dict[Path, str]:
     """File → what it should hold."""
     files = {FOLDER / page_name(module): page(module) for module in GROUPS}
-    files[DOCS / "images" / "packages.svg"] = packages.diagram()
-    files[DOCS / "images" / "compiler.svg"] = pipeline.diagram()
     files[DOCS / "images" / "speed.svg"] = speed_figure.figure()
     for saved in read_results(RESULTS):
         files[saved.folder / "README.md"] = page_text(saved.record, saved.cells)

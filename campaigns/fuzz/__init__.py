@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from random import Random
 
-from campaigns import snapshot, warm_fork
+from campaigns import snapshot, warm
 from campaigns.fuzz.case import Generator, Sandbox
 from campaigns.fuzz.judge import judge
 from campaigns.fuzz.limits import limited, python_call
 from campaigns.report import Result
 from campaigns.stock import Stock
-from campaigns.warm_fork import Surroundings
+from campaigns.warm import Surroundings
 
 KINDS = {
     "images": 5,
@@ -28,11 +28,14 @@ KINDS = {
     "library": 6,
     "page": 1,
 }
-"""Each is a module here with a function ``case``; the numbers are their shares of a campaign."""
+"""Kind of case: its share of a campaign. The function of that name in ``inputs`` or its module makes it."""
+FILES = ("images", "run_folders", "archives", "pickles", "datasets")
 
 
 def generator(kind: str) -> Generator:
-    found: Generator = importlib.import_module(f"campaigns.fuzz.{kind}").case
+    """Return the function that makes the cases of a kind."""
+    module = importlib.import_module(f"campaigns.fuzz.{'inputs' if kind in FILES else kind}")
+    found: Generator = getattr(module, kind)
     return found
 
 
@@ -49,9 +52,7 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
         raise RuntimeError(f"the case {kind}:{seed} cannot be made") from error
     before, stock_before = snapshot.take(folder), _state(stock)
     function = (
-        warm_fork.command(case.arguments)
-        if case.arguments is not None
-        else python_call(case.call, case.expected)
+        warm.command(case.arguments) if case.arguments is not None else python_call(case.call, case.expected)
     )
     surroundings = Surroundings(
         cwd=sandbox.work,
@@ -63,7 +64,7 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
         before=limited(case.before),
     )
     start = time.monotonic()
-    outcome = warm_fork.run(function, surroundings, case.seconds)
+    outcome = warm.run(function, surroundings, case.seconds)
     violations = judge(case, outcome, before, snapshot.take(folder))
     if _state(stock) != stock_before:
         raise RuntimeError(

@@ -9,7 +9,7 @@ from random import Random
 from typing import Literal
 
 from campaigns.stock import Stock
-from campaigns.warm_fork import Stream
+from campaigns.warm import Stream
 
 Expected = Literal["any", "good", "bad"]
 

@@ -8,7 +8,7 @@ from campaigns import snapshot
 from campaigns.fuzz.case import Case
 from campaigns.report import Violation
 from campaigns.snapshot import Snapshot
-from campaigns.warm_fork import Outcome
+from campaigns.warm import Outcome
 
 PROGRESS = re.compile(
     r"firststep: warning: .*"

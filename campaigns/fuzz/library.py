@@ -16,7 +16,7 @@ from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.learner_calls import Made
 
 
-def case(rng: Random, sandbox: Sandbox) -> Case:
+def library(rng: Random, sandbox: Sandbox) -> Case:
     name = rng.choice(list(CALLS))
     words, call = CALLS[name](rng, sandbox)
     return Case(what=f"{name}({words})", call=call, writes=("cache",), finite=name not in AS_IN_TORCH)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+import traceback
 from collections.abc import Callable
 
 MEMORY = 6 << 30
@@ -49,11 +50,10 @@ def _refused(error: Exception) -> int:
 
 
 def _is_of_a_layer(error: Exception) -> bool:
-    """Whether a layer of the user's network raised it: what a network cannot take is for it to say."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and "/torch/nn/" in trace.tb_frame.f_code.co_filename
+    """Return whether a layer of the user's network raised it: what a network cannot take is for it to say."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    inner = [file for file in files if not file.endswith("/second_derivatives.py")]  # wraps calls of torch
+    return bool(inner) and "/torch/nn/" in inner[-1]
 
 
 def describe(value: object) -> str:

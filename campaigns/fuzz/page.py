@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import base64
-import io
 import socket
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from PIL import Image
-
 from campaigns.fuzz.case import Case, Sandbox
 from campaigns.fuzz.mutate import NASTY_TEXT, changed_json, damaged, json_bytes
+from campaigns.fuzz.pictures import png
 
 REQUESTS = 6
 SIZE = 16
@@ -29,7 +27,7 @@ class Sent:
     """Whether it is HTTP from its first to its last byte, so that there must be an answer."""
 
 
-def case(rng: Random, sandbox: Sandbox) -> Case:
+def page(rng: Random, sandbox: Sandbox) -> Case:
     requests = [_request(rng) for _ in range(REQUESTS)]
     what = "; ".join(f"{each.path} {len(each.content)} bytes" for each in requests)
     return Case(what=what, call=lambda: _ask_all(sandbox, requests), expected="good", writes=("cache",))
@@ -112,14 +110,8 @@ def _good(rng: Random, path: str) -> dict[str, Any]:
     return {"model": "run", "classes": classes, "queries": queries, "steps": 1}
 
 
-def _png(rng: Random) -> bytes:
-    stream = io.BytesIO()
-    Image.frombytes("RGB", (SIZE, SIZE), rng.randbytes(3 * SIZE * SIZE)).save(stream, "PNG")
-    return stream.getvalue()
-
-
 def _picture(rng: Random) -> str:
-    content = _png(rng)
+    content = png(rng, SIZE)
     return base64.b64encode(damaged(rng, content) if rng.random() < 0.1 else content).decode()
 
 
@@ -129,6 +121,6 @@ def _form(rng: Random) -> bytes:
         name = rng.choice(["a.png", *NASTY_TEXT]).encode("utf-8", "surrogatepass")
         field = rng.choice(["file", "file", "other"]).encode()
         head = b'Content-Disposition: form-data; name="' + field + b'"; filename="' + name + b'"'
-        content = _png(rng)
+        content = png(rng, SIZE)
         parts += [f"--{BOUNDARY}\r\n".encode(), head, b"\r\n\r\n", damaged(rng, content), b"\r\n"]
     return b"".join([*parts, f"--{BOUNDARY}--\r\n".encode()])

@@ -12,103 +12,114 @@ from random import Random
 
 from campaigns.fuzz.case import Case, Sandbox
 from campaigns.stock import QUICK_TEST, TINY
+from campaigns.warm import Stream
 
 NOBODY = 65534
+STREAMS: tuple[Stream, ...] = ("full", "closed pipe", "closed")
+NOT_FOLDERS = ("file", "file/deep", "link", "loop", "loop/x", "/dev/null/x", "/proc/x", "/dev/full")
+QUICK = (
+    "data list",
+    "--help",
+    "--version",
+    "train --help",
+    "paper list",
+    "parameters --backbone conv4 --filters 4",
+)
+ENVIRONMENTS = """
+    LC_ALL=C LC_ALL=xx_YY COLUMNS=1 COLUMNS=0 COLUMNS=x COLUMNS=100000 TERM=dumb TERM= NO_COLOR=1
+    FORCE_COLOR=1 TTY_COMPATIBLE=1 HOME=/nowhere HOME= TMPDIR=/nowhere MPLBACKEND=nonsense FIRSTSTEP_IMPORT=,
+    FIRSTSTEP_CACHE=/dev/null/x WORLD_SIZE=x RANK=x RANK=1 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=1
+    OMP_NUM_THREADS=x CUDA_VISIBLE_DEVICES=x
+"""
+ENCODINGS = ("utf-8", "ascii", "latin-1", "cp1252", "utf-16")
 
 
-def case(rng: Random, sandbox: Sandbox) -> Case:
-    made: Case = rng.choice(KINDS)(rng, sandbox)
-    return made
+def surroundings(rng: Random, sandbox: Sandbox) -> Case:
+    change: Callable[[Random, Sandbox], Case] = rng.choice(CHANGES)
+    return change(rng, sandbox)
 
 
-def _command(rng: Random, sandbox: Sandbox, out: str) -> tuple[list[str], str]:
-    """A command that works, and that writes to ``out``; with the name of what it writes."""
+def _writing(rng: Random, sandbox: Sandbox, out: str = "out") -> Case:
+    """Return a command that works and writes to ``out``."""
     stock = sandbox.stock
-    images = ["--support", str(stock.support), "--query", str(stock.folder / "query.png"), "--steps", "1"]
-    choices: list[tuple[list[str], str]] = [
-        (["adapt", str(stock.run), *images, "--out", out], out),
-        (["compare", str(stock.run), *QUICK_TEST, "--out", out], out),
+    pictures = ["--support", str(stock.support), "--query", str(stock.folder / "query.png"), "--steps", "1"]
+    data = ["data", "folder", str(stock.pictures)]
+    arguments = rng.choice(
         (
+            ["adapt", str(stock.run), *pictures, "--out", out],
+            ["compare", str(stock.run), *QUICK_TEST, "--out", out],
             ["diagnose", str(stock.run), "--tasks", "1", "--shots", "2", "--plot", f"{out}/plot.png"],
-            f"{out}/plot.png",
-        ),
-        (["evaluate", str(stock.run), *QUICK_TEST, "--out", out], out),
-        (["data", "folder", str(stock.pictures), "--size", "16", "--sheet", f"{out}/s.png"], f"{out}/s.png"),
-        (["data", "folder", str(stock.pictures), "--size", "8", "--cache", out, "--sheet", "s.png"], out),
-        (["train", "demo", *TINY, *stock.data_flags, "--updates", "2", "--out", out], out),
-        (["paper", "show", "table1", "--runs", "none", "--out", out], out),
-        (
+            ["evaluate", str(stock.run), *QUICK_TEST, "--out", out],
+            [*data, "--size", "16", "--sheet", f"{out}/s.png"],
+            [*data, "--size", "8", "--cache", out, "--sheet", "s.png"],
+            ["train", "demo", *TINY, *stock.data_flags, "--updates", "2", "--out", out],
+            ["paper", "show", "table1", "--runs", "none", "--out", out],
             ["paper", "report", "--results", str(stock.results), "--out", f"{out}/page.html"],
-            f"{out}/page.html",
-        ),
-    ]
-    return rng.choice(choices)
+        )
+    )
+    return Case(what=" ".join(arguments), arguments=arguments, writes=("out", "s.png"))
 
 
-def _output_is_a_file(rng: Random, sandbox: Sandbox) -> Case:
+def _any(rng: Random, sandbox: Sandbox) -> Case:
+    """Return a command that works, writing or not."""
+    case = _writing(rng, sandbox)
+    if rng.random() < 0.5:
+        case.arguments = rng.choice(QUICK).split()
+    return case
+
+
+def _output_is_no_folder(rng: Random, sandbox: Sandbox) -> Case:
     (sandbox.work / "file").write_text("mine")
     (sandbox.work / "link").symlink_to("nowhere/at/all")
     (sandbox.work / "loop").symlink_to("loop")
-    out = rng.choice(("file", "file/deep", "link", "loop", "loop/x", "/dev/null/x", "/proc/x", "/dev/full"))
-    arguments, _ = _command(rng, sandbox, out)
-    return Case(what=" ".join(arguments), arguments=arguments, expected="bad", writes=("s.png",))
+    case = _writing(rng, sandbox, rng.choice(NOT_FOLDERS))
+    case.expected, case.writes = "bad", ("s.png",)
+    return case
 
 
 def _no_permission(rng: Random, sandbox: Sandbox) -> Case:
     """The superuser may write everywhere, so the child becomes nobody."""
     (sandbox.work / "locked").mkdir()
-    out = rng.choice(("locked", "locked/deep"))
-    arguments, _ = _command(rng, sandbox, out)
-
-    def become_nobody() -> None:
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
-
-    can = os.getuid() == 0 and _readable(sandbox)
-    return Case(
-        what=f"as nobody: {' '.join(arguments)}",
-        arguments=arguments,
-        expected="bad" if can else "any",
-        before=become_nobody if can else None,
-        writes=() if can else ("locked", "s.png"),
-    )
+    case = _writing(rng, sandbox, rng.choice(("locked", "locked/deep")))
+    case.writes = ("locked", "s.png")
+    if os.getuid() == 0:
+        _make_readable(sandbox)
+        case.before, case.expected, case.writes = _become_nobody, "bad", ()
+    return case
 
 
-def _readable(sandbox: Sandbox) -> bool:
-    """Whether others may look into the folders above: a temporary folder is often the owner's alone."""
+def _become_nobody() -> None:
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def _make_readable(sandbox: Sandbox) -> None:
+    """Let others read the stock: a temporary folder is often its owner's alone."""
     for folder in [sandbox.stock.folder, *sandbox.stock.folder.parents[:-1]]:
-        if folder.stat().st_uid == os.getuid() and folder != folder.parent:
-            mode = folder.stat().st_mode
-            if not mode & 0o001:
-                os.chmod(folder, mode | 0o055)
+        mode = folder.stat().st_mode
+        if folder.stat().st_uid == os.getuid() and not mode & 0o001:
+            os.chmod(folder, mode | 0o055)
     cache = sandbox.stock.folder / "cache"
     for path in (cache, *cache.rglob("*")):
         os.chmod(path, 0o777)
-    return True
 
 
 def _disk_full(rng: Random, sandbox: Sandbox) -> Case:
-    """A limit on the size of files: the write that passes it fails, as on a disk that is full."""
-    size = rng.choice((0, 1, 100, 1000, 5000, 20_000))
-    arguments, _ = _command(rng, sandbox, "out")
-    return Case(
-        what=f"files of at most {size} bytes: {' '.join(arguments)}",
-        arguments=arguments,
-        before=lambda: _limit_files(size),
-        writes=("out", "s.png"),
-    )
+    """Limit the size of files: the write that passes the limit fails, as on a full disk."""
+    size, case = rng.choice((0, 1, 100, 1000, 5000, 20_000)), _writing(rng, sandbox)
+    case.what, case.before = f"files of at most {size} bytes: {case.what}", lambda: _limit_files(size)
+    return case
 
 
 def _limit_files(size: int) -> None:
-    """Standard output and error go through a pipe to a process without the limit."""
+    """Send standard output and error through a pipe to a process without the limit."""
     for number in (1, 2):
         reading, writing = os.pipe()
         if os.fork() == 0:
             os.close(writing)
-            for other in (0, 1, 2):
-                if other != number:
-                    os.close(other)
+            for other in {0, 1, 2} - {number}:
+                os.close(other)
             while data := os.read(reading, 1 << 16):
                 os.write(number, data)
             os._exit(0)
@@ -118,86 +129,37 @@ def _limit_files(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def _streams(rng: Random, sandbox: Sandbox) -> Case:
-    """Nobody reads, or nothing more fits."""
-    stream = rng.choice(("full", "closed pipe", "closed"))
-    arguments, _ = _any_command(rng, sandbox)
-    return Case(
-        what=f"stdout {stream}: {' '.join(arguments)}",
-        arguments=arguments,
-        stdout=stream,  # type: ignore[arg-type]
-        expected="bad" if stream == "full" else "any",
-        writes=("out", "s.png"),
-    )
+def _stdout(rng: Random, sandbox: Sandbox) -> Case:
+    case = _any(rng, sandbox)
+    case.stdout = rng.choice(STREAMS)
+    case.expected = "bad" if case.stdout == "full" else "any"
+    return case
 
 
-def _error_stream(rng: Random, sandbox: Sandbox) -> Case:
-    stream = rng.choice(("full", "closed pipe", "closed"))
-    arguments, _ = _any_command(rng, sandbox)
+def _stderr(rng: Random, sandbox: Sandbox) -> Case:
+    case = _any(rng, sandbox)
+    case.stderr, case.statuses = rng.choice(STREAMS), (0, 1, 2, 120)
     if rng.random() < 0.5:
-        arguments = ["evaluate", "nowhere"]
-    return Case(
-        what=f"stderr {stream}: {' '.join(arguments)}",
-        arguments=arguments,
-        stderr=stream,  # type: ignore[arg-type]
-        statuses=(0, 1, 2, 120),  # nobody could be told
-        writes=("out", "s.png"),
-    )
-
-
-def _any_command(rng: Random, sandbox: Sandbox) -> tuple[list[str], str]:
-    others: list[list[str]] = [
-        ["data", "list"],
-        ["--help"],
-        ["--version"],
-        ["train", "--help"],
-        ["paper", "list"],
-    ]
-    others += [["parameters", "--backbone", "conv4", "--filters", "4"]]
-    return rng.choice((*((each, "") for each in others), *(_command(rng, sandbox, "out") for _ in range(6))))
+        case.arguments = ["evaluate", "nowhere"]
+    return case
 
 
 def _terminal(rng: Random, sandbox: Sandbox) -> Case:
-    """Other encodings, widths and settings of a terminal."""
-    environment = rng.choice(
-        (
-            {"LC_ALL": "C"}, {"LC_ALL": "xx_YY"}, {"COLUMNS": "1"}, {"COLUMNS": "0"}, {"COLUMNS": "x"},
-            {"COLUMNS": "100000"}, {"TERM": "dumb"}, {"TERM": ""}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"},
-            {"TTY_COMPATIBLE": "1"}, {"HOME": "/nowhere"}, {"HOME": ""}, {"TMPDIR": "/nowhere"},
-            {"MPLBACKEND": "nonsense"}, {"FIRSTSTEP_IMPORT": ","},
-            {"FIRSTSTEP_CACHE": "/dev/null/x"}, {"WORLD_SIZE": "x"},
-            {"RANK": "x"}, {"RANK": "1"}, {"LOCAL_RANK": "0"}, {"TORCHELASTIC_RUN_ID": "1"},
-            {"OMP_NUM_THREADS": "x"}, {"CUDA_VISIBLE_DEVICES": "x"},
-        )
-    )  # fmt: skip
-    arguments, _ = _any_command(rng, sandbox)
-    encoding = rng.choice(("utf-8", "ascii", "latin-1", "cp1252", "utf-16"))
-    return Case(
-        what=f"{environment} {encoding}: {' '.join(arguments)}",
-        arguments=arguments,
-        environment=environment,
-        encoding=encoding,
-        writes=("out", "s.png", "home"),
-    )
+    case = _any(rng, sandbox)
+    name, _, value = rng.choice(ENVIRONMENTS.split()).partition("=")
+    case.environment, case.encoding = {name: value}, rng.choice(ENCODINGS)
+    case.writes = (*case.writes, "home")
+    return case
 
 
 def _folder_gone(rng: Random, sandbox: Sandbox) -> Case:
-    arguments, _ = _any_command(rng, sandbox)
-
-    def remove() -> None:
-        shutil.rmtree(sandbox.work)
-
-    return Case(
-        what=f"working folder removed: {' '.join(arguments)}",
-        arguments=arguments,
-        before=remove,
-        writes=("",),
-    )
+    case = _any(rng, sandbox)
+    case.before, case.writes = lambda: shutil.rmtree(sandbox.work), ("",)
+    return case
 
 
 def _interrupted(rng: Random, sandbox: Sandbox) -> Case:
-    """Ctrl-C at any moment: 130 and a line, unless it had ended before."""
-    arguments, _ = _command(rng, sandbox, "out")
+    """Ctrl-C at any moment: 130 and a line, unless the command has ended before."""
     delay = rng.choice((0.01, 0.03, rng.uniform(0, 0.3), rng.uniform(0, 0.8)))
 
     def later() -> None:
@@ -210,24 +172,12 @@ def _interrupted(rng: Random, sandbox: Sandbox) -> Case:
         timer.start()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
-    return Case(
-        what=f"Ctrl-C after {delay:.3f} s: {' '.join(arguments)}",
-        arguments=arguments,
-        before=later,
-        statuses=(0, 130),
-        writes=("out", "s.png"),
-    )
+    case = _writing(rng, sandbox)
+    case.what, case.before, case.statuses = f"Ctrl-C after {delay:.3f} s: {case.what}", later, (0, 130)
+    return case
 
 
-KINDS: tuple[Callable[[Random, Sandbox], Case], ...] = (
-    *(
-        _output_is_a_file,
-        _no_permission,
-        _disk_full,
-        _streams,
-        _error_stream,
-        _terminal,
-        _folder_gone,
-        _interrupted,
-    ),
+CHANGES = (
+    *(_output_is_no_folder, _no_permission, _disk_full, _stdout, _stderr, _terminal, _folder_gone),
+    _interrupted,
 )

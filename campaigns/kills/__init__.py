@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from campaigns import snapshot, warm_fork
+from campaigns import snapshot, warm
 from campaigns.kills.compare import differences, results
 from campaigns.kills.killers import MODES, Mode, count_operations, kill_before_operation, kill_in_write
 from campaigns.kills.workloads import METHODS, WORKLOADS, Workload
 from campaigns.processes import command_line, descendants
 from campaigns.report import Result, Violation
 from campaigns.stock import Stock
-from campaigns.warm_fork import Child, Outcome, Surroundings
+from campaigns.warm import Child, Outcome, Surroundings
 
 KINDS = {
     **{f"train-{method}": 60 for method in METHODS},
@@ -71,13 +71,13 @@ class _Case:
         environment = self.stock.environment(self.folder / "tmp", self.folder / "home")
         if self.kind.startswith(("data", "paper")):
             environment["FIRSTSTEP_CACHE"] = str(self.work / "cache")
-        return Surroundings(cwd=self.work, environment={**environment, **self.workload.environment})
+        return Surroundings(cwd=self.work, environment=environment)
 
     def start(self, surroundings: Surroundings, arguments: list[str] | None = None) -> Child:
         if arguments is None and self.workload.launcher:
             words = [*self.workload.launcher, "-m", "firststep", *self.workload.start(self.stock)]
-            return Child(warm_fork.program(words), surroundings)
-        return Child(warm_fork.command(arguments or self.workload.start(self.stock)), surroundings)
+            return Child(warm.program(words), surroundings)
+        return Child(warm.command(arguments or self.workload.start(self.stock)), surroundings)
 
     def reference(self) -> Reference:
         key = self.kind.replace("worker", "planner").replace("rank", "launcher"), self.folder
@@ -118,7 +118,7 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
         words.append(how)
         left += outcome.left_behind
         if not many:
-            arguments = case.workload.go_on(case.work, stock)[0]
+            arguments = case.workload.go_on(case.work, stock)
     assert outcome is not None
     if left:
         violations.append(
@@ -208,16 +208,16 @@ def _kill(workload: Workload, child: Child, rng: Random) -> str:
 
 
 def _finish(case: _Case) -> list[Violation]:
-    """Run the commands that go on after a kill; each must end well."""
-    for arguments in case.workload.go_on(case.work, case.stock):
-        outcome = case.start(case.surroundings, arguments).wait(case.workload.seconds, GRACE)
-        if outcome.status != 0 or outcome.timed_out:
-            promise = f"{_family(case.kind)}: cannot go on after a kill"
-            details = f"firststep {' '.join(arguments)[:100]}: exit {outcome.status}: {outcome.stderr[-400:]}"
-            return [Violation(promise=promise, details=details.replace("\n", " ⏎ "))]
-        if outcome.left_behind:
-            promise = f"{case.kind}: a process is left after going on"
-            return [Violation(promise=promise, details="; ".join(outcome.left_behind))]
+    """Run the command that goes on after a kill; it must end well."""
+    arguments = case.workload.go_on(case.work, case.stock)
+    outcome = case.start(case.surroundings, arguments).wait(case.workload.seconds, GRACE)
+    if outcome.status != 0 or outcome.timed_out:
+        promise = f"{_family(case.kind)}: cannot go on after a kill"
+        details = f"firststep {' '.join(arguments)[:100]}: exit {outcome.status}: {outcome.stderr[-400:]}"
+        return [Violation(promise=promise, details=details.replace("\n", " ⏎ "))]
+    if outcome.left_behind:
+        promise = f"{case.kind}: a process is left after going on"
+        return [Violation(promise=promise, details="; ".join(outcome.left_behind))]
     return []
 
 
@@ -225,4 +225,4 @@ def _draw_glyphs(stock: Stock) -> None:
     """The demo's data, drawn once into the cache of the stock."""
     if not any((stock.folder / "cache").glob("glyphs-32px-*/dataset.json")):
         arguments = ["data", "glyphs", "--size", "32", "--sheet", str(stock.folder / "glyphs.png")]
-        warm_fork.run(warm_fork.command(arguments), stock.surroundings(stock.folder), 600)
+        warm.run(warm.command(arguments), stock.surroundings(stock.folder), 600)

@@ -16,7 +16,7 @@ from campaigns.fuzz.judge import judge
 from campaigns.kills.compare import differences, results
 from campaigns.kills.workloads import METHODS, WORKLOADS
 from campaigns.report import Result, Violation
-from campaigns.warm_fork import Outcome
+from campaigns.warm import Outcome
 from firststep import METHODS as REGISTERED
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the campaigns look into /proc")
@@ -163,16 +163,16 @@ def test_the_warm_process_sees_what_its_children_do(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path
 import os
-from campaigns import warm_fork, warm_up
+from campaigns import warm
 from campaigns.processes import adopt_orphans
 adopt_orphans()
-warm_up.import_everything()
+warm.import_everything()
 for what in ("process", "hang", "signal", "full"):
     environment = {{**os.environ, "BROKEN": what}}
-    surroundings = warm_fork.Surroundings(
+    surroundings = warm.Surroundings(
         cwd=Path({str(tmp_path)!r}), environment=environment, stdout="full" if what == "full" else "kept")
     arguments = ["--version"] if what == "full" else ["--import", "broken", "parameters", "--help"]
-    outcome = warm_fork.run(warm_fork.command(arguments), surroundings, seconds=10, grace=0.5)
+    outcome = warm.run(warm.command(arguments), surroundings, seconds=10, grace=0.5)
     print(what, outcome.status, outcome.timed_out, len(outcome.left_behind))
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}

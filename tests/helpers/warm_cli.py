@@ -67,7 +67,7 @@ class WarmCommands:
         if self._server is None:
             path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
             self._server = subprocess.Popen(
-                [sys.executable, "-m", "campaigns.warm_server"],
+                [sys.executable, "-m", "campaigns.warm"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},

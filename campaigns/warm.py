@@ -1,17 +1,21 @@
-"""Commands of firststep in forked children of a process that has imported everything: no seconds of start.
+"""Run commands in forked children of a process that has imported everything, without seconds of start.
 
-A child is what ``python -m firststep`` would be: a session, environment, working folder and streams of its
-own, signals as a shell sets them, and the end of an interpreter: threads joined, ``atexit`` functions called,
-standard output flushed, with status 120 if that fails. The parent has one thread, because a fork copies the
-forking one alone.
+A child is what ``python -m firststep`` would be. It has its own session, environment, working folder and
+streams, and signals as a shell sets them. It ends as an interpreter does: threads joined, ``atexit``
+functions called, standard output flushed, with status 120 if that fails. The parent has one thread, because
+a fork copies only the thread that forks.
+
+As a program it serves the tests, whose processes have threads: one line of JSON in per command, one line out.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import io
+import json
 import logging
 import multiprocessing.util
 import os
@@ -22,11 +26,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from campaigns.processes import descendants, end_all
+from campaigns.processes import adopt_orphans, descendants, end_all
 
 Function = Callable[[], int]
 Stream = Literal["kept", "full", "closed pipe", "closed"]
@@ -234,3 +238,60 @@ def _finalise(status: int) -> int:
             if name == "stdout" and sys.stderr is not None:
                 print(f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}", file=sys.stderr)
     return status
+
+
+def import_everything() -> None:
+    """Import what any command imports at any time."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a pool of threads would not survive the fork
+    os.environ.setdefault("MPLBACKEND", "agg")
+    import torch
+
+    torch.set_num_threads(1)
+    from firststep.cli import COMMANDS
+
+    late = ("torch._dynamo", "torch._refs", "torch._decomp", "torch._meta_registrations", "filelock", "tyro")
+    drawing = ("matplotlib.pyplot", "matplotlib.backends.backend_agg", "torch.utils.tensorboard", "PIL.Image")
+    parts = ("firststep.paper", "firststep.__main__", "firststep.cli.data_view", "unittest.mock")
+    for name in (*late, *drawing, *parts, *(f"firststep.cli.{command}" for command in COMMANDS)):
+        importlib.import_module(name)
+    from PIL import Image
+
+    Image.init()
+    gc.freeze()  # a collection in a child would write to all objects, and so copy them
+
+
+def import_what_a_child_needed(function: Function, surroundings: Surroundings, seconds: float) -> Outcome:
+    """Run a function in a child, then import here what it had to import there."""
+    report = os.memfd_create("imported")
+
+    def reporting() -> int:
+        before = set(sys.modules)
+        status = function()
+        new = sorted(name for name in set(sys.modules) - before if not name.startswith("__"))
+        os.write(report, json.dumps(new).encode())
+        return status
+
+    outcome = run(reporting, surroundings, seconds)
+    for name in json.loads(content(report) or "[]"):
+        with contextlib.suppress(Exception):  # a name in sys.modules need not be a module that can be found
+            importlib.import_module(name)
+    return outcome
+
+
+def serve() -> None:
+    """Run the commands of standard input until it ends."""
+    adopt_orphans()
+    import_everything()
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    for line in requests:
+        asked = json.loads(line)
+        surroundings = Surroundings(
+            cwd=Path(asked["cwd"]), environment=asked["environment"], stdin=asked["input"].encode()
+        )
+        outcome = run(command(asked["arguments"]), surroundings, asked["timeout"], grace=10.0)
+        answers.write(json.dumps(asdict(outcome)).encode() + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve()
