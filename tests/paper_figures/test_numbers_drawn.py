@@ -22,7 +22,7 @@ from figure_frames import (
     numbers,
     values,
 )
-from firststep.paper.figures.descent import valley
+from firststep.paper.figures.figure1 import valley
 from firststep.paper.figures.labels import place_labels
 
 
