@@ -106,13 +106,15 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Resources": ["estimate_resources", "ResourceEstimate"],
     },
     "firststep.paper": {
-        "Experiments": ["EXPERIMENTS", "Experiment", "Row", "pair", "protocol", "published"],
+        "Experiments": [
+            *("EXPERIMENTS", "register_experiment", "Experiment", "Row", "pair", "protocol", "published"),
+        ],
         "Tests": ["within", "beyond", "named_test"],
         "Scales": ["Scale", "SCALES", "Changes", "ExperimentSettings", "parse_data"],
-        "Running": ["run_experiments", "RunsFailed", "plan", "PlannedRun", "collect_result", "with_saved"],
+        "Running": ["run_experiments", "RunsFailed", "plan", "PlannedRun", "collect_result"],
         "Results": [
             *("ExperimentResult", "ResultRecord", "SavedResult", "write_result", "read_results"),
-            *("html_overview", "markdown_summary", "FIGURES"),
+            *("html_overview", "FIGURES"),
         ],
     },
     "firststep.deployment": {
@@ -143,6 +145,6 @@ BETWEEN_PACKAGES: dict[str, set[str]] = {
     "firststep.jobs": {"MACHINE_SETTINGS", "Allocation", "Capacity"},
     "firststep.paper": {
         *("CHANGEABLE", "UNCHANGED", "BeyondTraining", "Cost", "duration", "how_it_was_made", "is_switch"),
-        *("measure_jobs", "page_text", "published_cells", "refuse_other_result"),
+        *("budget_of", "measure_jobs", "page_text", "published_cells", "refuse_other_result"),
     },
 }

@@ -8,8 +8,7 @@ from functools import cache
 import pandas as pd
 
 from docsite.results import RESULTS
-from firststep.paper import SavedResult, read_results
-from firststep.paper.budget import budget_of
+from firststep.paper import SavedResult, budget_of, read_results
 from firststep.utils.table import MISSING, Table
 
 HEADS = {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from firststep import FirststepError
-from firststep.paper import EXPERIMENTS, html_overview, markdown_summary, read_results
-from firststep.paper.budget import Budget, budget_of
+from firststep.paper import EXPERIMENTS, budget_of, html_overview, read_results
 from firststep.paper.comparison_table import PRINTED, build_table
-from firststep.paper.coverage import coverage_of
+from firststep.paper.describe import Budget
 from firststep.paper.record import (
     CodeVersion,
     Column,
@@ -81,16 +81,10 @@ def test_a_record_is_read_as_it_was_written(folder: Path) -> None:
     assert saved.cells["accuracy"].sum() == 221.0
 
 
-def test_cells_are_counted_and_gaps_are_named(folder: Path) -> None:
+def test_tables_mark_gains_and_missing_trainings(folder: Path) -> None:
     (saved,) = read_results(folder)
     layout = saved.record.table
-    coverage = coverage_of(layout, saved.cells, len(saved.record.seeds))
-    assert coverage.labels == ["maml", "conditioned", "deeper"]
-    assert coverage.run == ["maml", "conditioned"]
-    assert (coverage.cells, coverage.incomplete) == (5, 1)
-    assert (coverage.beside, coverage.printed_cells) == (3, 6)
-    assert coverage.missing() == ["deeper", "maml (step 50)"]
-    html = build_table(layout, saved.cells, 3, only=coverage.run, highlight=True).to_html()
+    html = build_table(layout, saved.cells, 3, only=["maml", "conditioned"], highlight=True).to_html()
     assert "<strong>+3.00 ± 2.00</strong>" in html
     assert "<strong>+0.00" not in html
     assert "50.00 ± 1.00 (2 of 3)" in html
@@ -111,20 +105,17 @@ def test_the_budget_of_a_result(folder: Path) -> None:
 
 
 def test_the_page_has_every_experiment_and_says_what_is_missing(folder: Path) -> None:
-    page, summary = html_overview(folder), markdown_summary(folder)
-    line = next(line for line in summary.splitlines() if line.startswith("| table3 |"))
-    assert line == (
-        "| table3 | mini-imagenet | cifar-fs, glyphs | glyphs-mine | Conv4, ResNet10, 16 filters, 32 px "
-        "| 300 × 2 | 3 (0, 1, 2), 1 cells incomplete | 600 test episodes | 2.5 h for 2 runs "
-        "| 2 of 3 | 5 | 3 of 14 |"
-    )
-    assert "- table3-glyphs-mine, not run here: deeper; maml (step 50)." in summary
+    page = html_overview(folder)
+    lines = [line for line in page.splitlines() if "<tr><td" in line and 'href="#' in line]
+    found = {texts[0]: texts for texts in (re.findall(r">([^<>]*)</(?:a|td)>", line) for line in lines)}
+    assert found.pop("table3") == [
+        *("table3", "mini-imagenet", "cifar-fs, glyphs", "glyphs-mine", "Conv4, ResNet10, 16 filters"),
+        *("32 px", "300 updates × 2 tasks", "3 (0, 1, 2)", "600 test episodes", "2.5 h for 2 runs", "2 of 3"),
+    ]
+    assert all(texts[-1] == "not run here" for texts in found.values())
+    assert {*found, "table3"} == set(EXPERIMENTS)
+    assert all(f'id="{name}"' in page for name in EXPERIMENTS)
     assert "<b>Not run here (2)</b>: deeper; maml (step 50)." in page
-    for name in EXPERIMENTS:
-        assert f'id="{name}"' in page
-        if name != "table3":
-            assert f"| {name} |" in summary
-            assert "not run here" in next(s for s in summary.splitlines() if s.startswith(f"| {name} |"))
     assert "61.78 ± 0.75" in page  # the paper's, of figures that were not run
     assert 'src="http' not in page
 

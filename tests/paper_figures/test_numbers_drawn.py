@@ -22,7 +22,7 @@ from figure_frames import (
     numbers,
     values,
 )
-from firststep.paper.figures.descent import valley
+from firststep.paper.figures.figure1 import valley
 from firststep.paper.figures.labels import place_labels
 
 
@@ -171,19 +171,6 @@ def test_supplement_has_every_step_and_stage() -> None:
             axes = axes_of(figure, f"{split}, stage {stage}")
             assert line(axes, "conditioned (run here)") == values(logs, **where)
             assert axes.get_yscale() == "log"
-
-
-def test_rivals_with_conditioning_look_like_them_with_a_black_edge() -> None:
-    rivals = (("gap", "none"), ("gap + conditioning", "cls"), ("new rule", "none"), ("newer rule", "none"))
-    (axes,) = draw("figure5", (accuracies(models=rivals), EMPTY)).axes
-    handles, labels = axes.get_legend_handles_labels()
-    looks = {
-        label: (marks.get_color(), marks.get_marker(), marks.get_markeredgecolor())
-        for label, marks in ((label, handle.lines[0]) for label, handle in zip(labels, handles, strict=True))
-    }
-    assert looks["gap (run here)"][:2] == looks["gap + conditioning (run here)"][:2]
-    assert looks["gap + conditioning (run here)"][2] == "black"
-    assert looks["new rule (run here)"][:2] != looks["newer rule (run here)"][:2]
 
 
 def test_subsets_have_both_condition_numbers_in_a_panel_each() -> None:

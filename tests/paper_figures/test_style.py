@@ -66,20 +66,18 @@ def test_subsets_look_the_same_in_diagnose_and_in_the_papers_figures() -> None:
     assert shown == {subset: paper[subset] for subset in ("all", "emb", "cls")}
 
 
-def test_every_method_has_a_style_of_its_own_also_one_that_plotting_does_not_know() -> None:
-    names = [*METHODS, "maml + conditioning", "newly registered", "another"]
-    styles = [line_style(name, names) for name in names]
-    assert len({(style["color"], style["marker"]) for style in styles}) == len(styles)
-    assert "newly registered" not in STYLES
-
-
-def test_unknown_names_differ_and_repeated_ones_keep_their_colour() -> None:
-    names = [f"rule{number}" for number in range(20)]
-    styles = [line_style(name, names) for name in names]
-    assert len({(style["color"], style["marker"]) for style in styles}) == 20
+def test_every_name_has_a_style_of_its_own_also_one_that_plotting_does_not_know() -> None:
+    unknown = [f"rule{number}" for number in range(20)]
+    assert not set(unknown) & set(STYLES)
+    names = [*METHODS, "maml + conditioning"]
+    for listed in (names, unknown):
+        styles = [line_style(name, listed) for name in listed]
+        assert len({(style["color"], style["marker"]) for style in styles}) == len(listed)
     first, second = line_styles(["maml", "maml"])
     assert first["color"] == second["color"]
     assert first["linestyle"] != second["linestyle"]
+    plain, conditioned = line_style("gap"), line_style("gap + conditioning")
+    assert plain | {"markeredgecolor": "black"} == conditioned
 
 
 def test_figures_are_embedded_without_other_files(tmp_path: Path) -> None:

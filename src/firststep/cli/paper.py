@@ -19,7 +19,6 @@ from firststep.cli.paper_options import (
     File,
     Flag,
     Folder,
-    Folders,
     Names,
     Overrides,
     ScaleName,
@@ -38,11 +37,9 @@ from firststep.paper import (
     RunsFailed,
     collect_result,
     html_overview,
-    markdown_summary,
     measure_jobs,
     plan,
     refuse_other_result,
-    with_saved,
     write_result,
 )
 from firststep.utils import Table, check_file_writable, check_folder_writable, make_folder, write_text
@@ -133,7 +130,6 @@ def show(
     runs: Folder = RUNS,
     out: Folder = RESULTS,
     name: Words | None = None,
-    also: Folders = (),
     changes: Overrides = NO_FLAGS,
 ) -> None:
     """Show the results of experiments beside the paper's numbers; missing ones are marked.
@@ -146,35 +142,28 @@ def show(
         runs: Folder of the runs.
         out: Folder for the results, each in a folder EXPERIMENT/DATA-WORDS of its own.
         name: A few words for the folders of the results; the scale and its changes if left out.
-        also: Folders of results of the same experiment at the same scale, such as results/table3/glyphs-mine.
-            Trainings that `runs` lacks, such as seeds of another machine, are taken from there. Name all in
-            --seeds.
         changes: Further changes to the scale.
     """
     settings = settings_of(scale, data, partial, name, changes)
     for experiment in chosen(names):
-        result = collect_result(experiment, settings, runs)
-        _show(with_saved(result, also) if also else result, out)
+        _show(collect_result(experiment, settings, runs), out)
 
 
 def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
     """Write one HTML page with every table and figure of the paper, and every result beside it.
 
-    The page needs no other file. A small Markdown file summarises what was run of each experiment.
+    The page needs no other file.
 
     Args:
         results: Folder that `run` and `show` wrote into.
-        out: The page; paper.html in that folder if left out. The summary is beside it: paper-summary.md.
+        out: The page; paper.html in that folder if left out.
     """
     page = out or results / "paper.html"
-    summary = page.with_name(f"{page.stem}-summary.md")
     check_file_writable(page)
-    check_file_writable(summary)
-    texts = {page: html_overview(results), summary: markdown_summary(results)}
+    text = html_overview(results)
     make_folder(page.parent)
-    for path, text in texts.items():
-        write_text(path, text)
-        console().print(f"written: {path}")
+    write_text(page, text)
+    console().print(f"written: {page}")
 
 
 def _dry_run(planned: list[PlannedRun]) -> None:

@@ -32,7 +32,6 @@ Data = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME[=PATH] ...")]
 Flag = bool
 Words = Annotated[str, tyro.conf.arg(metavar="WORDS")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
-Folders = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER ...")]
 File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
 RUNS = Path("runs/paper")

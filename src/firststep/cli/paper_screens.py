@@ -25,14 +25,15 @@ def print_plan(planned: Sequence[PlannedRun], costs: dict[str, Cost | str]) -> N
     total, unknown = 0.0, 0
     for each in planned:
         state, cost = each.state, costs.get(each.job.name)
-        time = memory = ""
+        time = ""
         if isinstance(cost, Cost):
             seconds = cost.seconds(each.job)
             total += seconds
-            time, memory = duration(seconds), f"{cost.memory / GIB:.1f} GiB"
+            time = duration(seconds)
         elif cost is not None:
             unknown += 1
             time = cost
+        memory = f"{estimate_resources(each.job.config).memory_bytes / GIB:.1f} GiB" if cost else ""
         table.add_row(each.job.name, state, ", ".join(each.experiments), time, memory)
     print_wide(table)
     left = [each for each in planned if each.state != "done"]

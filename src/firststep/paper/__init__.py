@@ -1,17 +1,16 @@
 """The paper's experiments: its numbers, the runs that reproduce them, and tables and figures of both.
 
 Your own experiment is a function that returns an :class:`Experiment`, registered by
-``EXPERIMENTS.register("my-experiment", my_experiment)``. ``run_experiments`` trains, tests and collects it,
+``@register_experiment("my-experiment")``. ``run_experiments`` trains, tests and collects it,
 and ``write_result`` writes its files. ``FIGURES`` registers figures in the same way.
 """
 
 from firststep.utils.extras import extra
 
 with extra("cli", "firststep.paper"):
-    from firststep.paper.budget import duration
     from firststep.paper.changes import CHANGEABLE, UNCHANGED, BeyondTraining, Changes
     from firststep.paper.cost import Cost, measure_jobs
-    from firststep.paper.describe import how_it_was_made
+    from firststep.paper.describe import budget_of, duration, how_it_was_made
     from firststep.paper.experiment import (
         Experiment,
         Row,
@@ -20,20 +19,18 @@ with extra("cli", "firststep.paper"):
         pair,
         protocol,
         published_cells,
+        register_experiment,
         within,
     )
     from firststep.paper.experiment_result import ExperimentResult, collect_result
     from firststep.paper.experiments import EXPERIMENTS
     from firststep.paper.figures import FIGURES
     from firststep.paper.numbers import published
-    from firststep.paper.output import refuse_other_result, write_result
-    from firststep.paper.overview import html_overview
-    from firststep.paper.page import page_text
+    from firststep.paper.output import page_text, refuse_other_result, write_result
     from firststep.paper.plan import PlannedRun, plan
     from firststep.paper.record import ResultRecord
-    from firststep.paper.report_summary import markdown_summary
+    from firststep.paper.report import html_overview
     from firststep.paper.reproduce import RunsFailed, run_experiments
-    from firststep.paper.saved_trainings import with_saved
     from firststep.paper.scale import SCALES, Scale, is_switch
     from firststep.paper.settings import ExperimentSettings, parse_data
     from firststep.paper.stored import SavedResult, read_results
@@ -57,12 +54,12 @@ __all__ = [
     "SavedResult",
     "Scale",
     "beyond",
+    "budget_of",
     "collect_result",
     "duration",
     "how_it_was_made",
     "html_overview",
     "is_switch",
-    "markdown_summary",
     "measure_jobs",
     "named_test",
     "page_text",
@@ -74,8 +71,8 @@ __all__ = [
     "published_cells",
     "read_results",
     "refuse_other_result",
+    "register_experiment",
     "run_experiments",
-    "with_saved",
     "within",
     "write_result",
 ]

@@ -1,17 +1,14 @@
-"""Estimate time and memory of runs: measure one task of each kind in a process of its own.
+"""Estimate the time of runs: time one task of each kind in a process of its own, and multiply.
 
-Time is that of one task's meta-gradient and of one tested inner step; memory is the peak of the process.
-Nothing is compiled: compiling takes a minute or more and would make the rest faster.
+Nothing is compiled: compiling takes a minute or more and would make the rest faster. Memory is estimated by
+:func:`firststep.jobs.estimate_resources`, which the scheduler uses too.
 """
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 
@@ -30,7 +27,7 @@ WARM_UP_UNDER = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Measured time and memory of one kind of run."""
+    """Measured times of one kind of run."""
 
     task: float
     """Seconds of one task's meta-gradient."""
@@ -38,8 +35,6 @@ class Cost:
     """Seconds of one inner step with its test."""
     all_step: float
     """Seconds of one condition number of all parameters; 0 if runs do not measure it."""
-    memory: int
-    """Peak memory of the process, or of the GPU, in bytes."""
 
     def seconds(self, job: Job) -> float:
         """Return the estimated seconds for the rest of a job, with validations and tests."""
@@ -67,7 +62,7 @@ def shape(config: TrainConfig) -> TrainConfig:
 
 
 def measure(config: TrainConfig) -> Cost:
-    """Measure in this process, including its peak memory."""
+    """Measure in this process."""
     info = get_dataset_info(config.data)
     size = config.image_size or info.image_size
     meta = build_meta_learner(
@@ -86,7 +81,6 @@ def measure(config: TrainConfig) -> Cost:
         task=_timed(gradient),
         step=_timed(adapt(range(config.steps + 1), "cls")) / config.steps,
         all_step=_timed(adapt(range(1), "all")) if config.all_every else 0.0,
-        memory=_peak(meta.device),
     )
 
 
@@ -108,16 +102,6 @@ def _timed(work: Callable[[], object]) -> float:
         if seconds > WARM_UP_UNDER:
             break
     return seconds
-
-
-def _peak(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.max_memory_reserved(device)
-    status = Path("/proc/self/status")
-    if status.is_file():  # getrusage may report the peak of the parent before exec
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def measure_in_process(config: TrainConfig) -> Cost | str:

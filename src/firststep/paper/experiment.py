@@ -6,8 +6,9 @@ An experiment is defined at the paper's scale and on the paper's data. :mod:`fir
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ import pandas as pd
 from firststep.backbones import BACKBONES
 from firststep.jobs import EvaluationSpec
 from firststep.training import VALIDATION_SEED, TrainConfig
+from firststep.utils.registry import Registry
 
 PAPER_FILTERS = 64
 """Filters of the Conv networks, unless the paper says otherwise."""
@@ -52,7 +54,8 @@ class Experiment:
         ('Table 2: which parameters are constrained, Conv4, 5-way 5-shot', 8)
     """
 
-    name: str
+    name: str = ""
+    """Name of the commands for it; :func:`register_experiment` sets it."""
     title: str
     rows: tuple[Row, ...]
     paper: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -75,6 +78,46 @@ class Experiment:
     def datasets(self) -> list[str]:
         """The paper's datasets, in its order."""
         return list(dict.fromkeys(row.config.data for row in self.rows))
+
+
+Make = Callable[[], Experiment]
+EXPERIMENTS: Registry[Make] = Registry("experiment")
+"""Name → function that returns the experiment; the first line of its docstring is its description.
+
+The paper's experiments come first, in its order, then ours.
+
+Examples:
+    >>> from firststep.paper import EXPERIMENTS
+    >>> list(EXPERIMENTS)
+    ['figure1', 'table1', 'figure2', 'table2', 'figure3', 'table3', 'table4', 'loss-ablation',
+     'ways-and-shots', 'figure4', 'preconditioners', 'figure5', 'supplement-curves',
+     'supplement-subsets', 'heads', 'rivals']
+"""
+
+
+def register_experiment(name: str) -> Callable[[Make], Make]:
+    """Return a decorator that registers a function as the experiment ``name``.
+
+    The commands of ``firststep paper`` then list, plan, run and show it.
+
+    Examples:
+        >>> from firststep.paper import EXPERIMENTS, register_experiment
+        >>> @register_experiment("again")
+        ... def again():
+        ...     return result.experiment
+        >>> EXPERIMENTS["again"]().name
+        'again'
+        >>> EXPERIMENTS.unregister("again")
+    """
+
+    def register(make: Make) -> Make:
+        @functools.wraps(make)
+        def named() -> Experiment:
+            return replace(make(), name=name)
+
+        return EXPERIMENTS.register(name, named)
+
+    return register
 
 
 def protocol(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from firststep.paper.comparison_table import beside_paper, build_table, layout_of
-from firststep.paper.experiment import Experiment, Row
+from firststep.paper.experiment import Experiment
 from firststep.paper.measurements import accuracy_frame, history_frame, read_row, seed_frame
 from firststep.paper.provenance import collect_provenance
-from firststep.paper.record import JoinedResult, Provenance, ResultRecord
+from firststep.paper.record import ResultRecord
 from firststep.paper.settings import ExperimentSettings
 from firststep.utils.table import Table
 
@@ -65,23 +64,11 @@ def collect_result(experiment: Experiment, settings: ExperimentSettings, runs: P
         True
     """
     rows = settings.rows(experiment)
-    measured = [read_row(row, settings.trainings(row), runs) for row in rows]
-    by_seed = seed_frame(measured, _bases(experiment, rows))
-    return assemble(experiment, settings, by_seed, history_frame(measured), collect_provenance(measured))
-
-
-def assemble(
-    experiment: Experiment,
-    settings: ExperimentSettings,
-    by_seed: pd.DataFrame,
-    histories: pd.DataFrame,
-    provenance: Provenance | None,
-    joined: Sequence[JoinedResult] = (),
-) -> ExperimentResult:
-    """Compute means, differences and record from the numbers of every training."""
-    rows = settings.rows(experiment)
     seeds = list(settings.seeds or DEFAULT_SEEDS)
-    accuracies = accuracy_frame(by_seed, experiment.paper, _bases(experiment, rows), len(seeds))
+    over = {row.label: row.over for row in (*experiment.rows, *rows) if row.over is not None}
+    measured = [read_row(row, settings.trainings(row), runs) for row in rows]
+    by_seed, histories = seed_frame(measured, over), history_frame(measured)
+    accuracies = accuracy_frame(by_seed, experiment.paper, over, len(seeds))
     cells = beside_paper(accuracies)
     record = ResultRecord(
         experiment=experiment.name,
@@ -94,12 +81,6 @@ def assemble(
         table=layout_of(experiment, rows, cells),
         figure=experiment.figure is not None,
         exists=bool(len(by_seed)) or bool(len(histories)),
-        provenance=provenance,
-        joined=list(joined),
+        provenance=collect_provenance(measured),
     )
     return ExperimentResult(experiment, settings, record, accuracies, by_seed, histories, cells)
-
-
-def _bases(experiment: Experiment, rows: Iterable[Row]) -> dict[str, str]:
-    """Return label of a row → label of the row that its gain is taken over."""
-    return {row.label: row.over for row in (*experiment.rows, *rows) if row.over is not None}

@@ -218,16 +218,16 @@ def tidy(lines: Iterable[dict[str, Any]], columns: Sequence[str]) -> pd.DataFram
 
 def _model(row: Row) -> dict[str, Any]:
     config = row.config
-    term = config.conditioning_loss
-    method = config.method_label if term is None else f"{config.method_label} + conditioning"
+    loss = config.conditioning_loss
+    method = config.method_label if loss is None else f"{config.method_label} + conditioning"
     return {
         "row": row.label,
         "dataset": config.data,
         "backbone": config.backbone,
         "filters": config.filters,
         "method": "conditioned" if method == "maml + conditioning" else method,
-        "subset": "none" if term is None else term.subset,
-        "loss": "none" if term is None else term.loss,
+        "subset": "none" if loss is None else loss.subset,
+        "loss": "none" if loss is None else loss.loss,
         "ways": config.ways,
         "shots": config.shots,
     }

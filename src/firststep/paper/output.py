@@ -9,14 +9,14 @@ from pathlib import Path
 import pandas as pd
 
 from firststep.errors import FirststepError
-from firststep.paper.describe import describe_scale, how_it_was_made
+from firststep.paper.comparison_table import build_table
+from firststep.paper.describe import conclusion, describe_scale, describe_stand_in, how_it_was_made, legend
 from firststep.paper.experiment import Experiment
 from firststep.paper.experiment_result import DEFAULT_SEEDS, ExperimentResult
 from firststep.paper.figures import FIGURES
-from firststep.paper.page import FIGURE, page_text
 from firststep.paper.record import RECORD, ResultRecord, read_record_of
 from firststep.paper.settings import ExperimentSettings
-from firststep.paper.stored import BY_SEED, NUMBERS, PAGE
+from firststep.paper.stored import BY_SEED, FIGURE, NUMBERS, PAGE
 from firststep.plotting import save_figure
 from firststep.utils import make_folder, write_text
 
@@ -53,6 +53,29 @@ def write_result(result: ExperimentResult, out: Path) -> Path:
     record.save(folder)
     write_text(folder / PAGE, page_text(record, cells))
     return folder
+
+
+def page_text(record: ResultRecord, cells: pd.DataFrame) -> str:
+    """Render the page of a result as Markdown."""
+    seeds = len(record.seeds)
+    found, data = conclusion(record, cells), describe_stand_in(record.stand_in)
+    lines = [
+        f"# {record.title}",
+        "",
+        *([f"**{found}**", ""] if found else []),
+        *([data, ""] if data else []),
+        build_table(record.table, cells, seeds).to_markdown(),
+        *([f"![{record.title}]({FIGURE})", ""] if record.figure else []),
+        "## How to read it",
+        "",
+        f"{legend(record.table, seeds)} {record.note}".strip(),
+        "",
+        *(["## Remarks", "", *(f"- {remark}" for remark in record.remarks), ""] if record.remarks else []),
+        "## How it was made",
+        "",
+        *(f"- {name}: {text}" for name, text in how_it_was_made(record, cells).items()),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def refuse_other_result(experiment: Experiment, settings: ExperimentSettings, out: Path) -> None:

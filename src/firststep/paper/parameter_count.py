@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from firststep.backbones import build_backbone
 from firststep.data import get_dataset_info
@@ -13,33 +14,24 @@ from firststep.training import TrainConfig
 
 def parameter_count(config: TrainConfig) -> float:
     """Return the number of learned parameters; NaN if the method is not defined for the network."""
-    size = config.image_size or get_dataset_info(config.data).image_size
-    channels = get_dataset_info(config.data).channels
+    info = get_dataset_info(config.data)
     return _count(
-        config.backbone,
-        config.ways,
-        size,
-        channels,
-        config.filters,
         config.method,
         config.steps,
         config.head,
+        name=config.backbone,
+        ways=config.ways,
+        image_size=config.image_size or info.image_size,
+        channels=info.channels,
+        filters=config.filters,
     )
 
 
 @cache
-def _count(
-    backbone: str,
-    ways: int,
-    size: int,
-    channels: int,
-    filters: int | None,
-    method: str,
-    steps: int,
-    head: str,
-) -> float:
+def _count(method: str, steps: int, head: str, **network: Any) -> float:
     try:
-        module = build_backbone(backbone, ways=ways, image_size=size, channels=channels, filters=filters)
-        return float(count_parameters(build_method(method, steps=steps), module, head).total)
+        return float(
+            count_parameters(build_method(method, steps=steps), build_backbone(**network), head).total
+        )
     except (ValueError, FirststepError):
         return float("nan")

@@ -50,10 +50,10 @@ def run_name(config: TrainConfig) -> str:
     """Return a folder name that is equal exactly for runs that compute the same."""
     settings = {key: value for key, value in config.identity().items() if key not in MACHINE_SETTINGS}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:10]
-    term = "none"
+    loss = "none"
     if config.conditioning_loss is not None:
-        term = config.conditioning if config.subset == "cls" else f"{config.conditioning}-{config.subset}"
-    method = f"{config.method_slug}-{term}"
+        loss = config.conditioning if config.subset == "cls" else f"{config.conditioning}-{config.subset}"
+    method = f"{config.method_slug}-{loss}"
     return f"{config.data}-{config.backbone}-{method}-{config.ways}way-{config.shots}shot-{digest}"
 
 

@@ -133,17 +133,6 @@ class Provenance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JoinedResult:
-    """Trainings that were taken from the folder of another result."""
-
-    folder: str
-    seeds: list[int]
-    code: list[CodeVersion]
-    torch: list[str]
-    hardware: list[str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class ResultRecord:
     """How a result was made: the content of ``result.json``.
 
@@ -172,7 +161,6 @@ class ResultRecord:
     """Whether anything was run."""
     provenance: Provenance | None = None
     """None if nothing was run here."""
-    joined: list[JoinedResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.seeds:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +9,11 @@ import pandas as pd
 
 from firststep.errors import FirststepError
 from firststep.paper.comparison_table import LINES
-from firststep.paper.measurements import CELL, MODEL, tidy
-from firststep.paper.page import FIGURE
+from firststep.paper.measurements import CELL, tidy
 from firststep.paper.record import RECORD, ResultRecord, read_record_of
 
-PAGE, NUMBERS, BY_SEED = "README.md", "numbers.csv", "by-seed.csv"
+PAGE, NUMBERS, BY_SEED, FIGURE = "README.md", "numbers.csv", "by-seed.csv", "figure.png"
 _NUMBERS = (*CELL, "backbone", "seeds", "gain_seeds", *(column for pair in LINES.values() for column in pair))
-_BY_SEED = (*MODEL, *CELL, "seed", "accuracy", "ci95", "over", "gain", "gain_ci95")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,22 +55,13 @@ def read_results(out: Path) -> list[SavedResult]:
 def read_result(folder: Path) -> SavedResult:
     """Read what :func:`firststep.paper.write_result` wrote into this folder."""
     record = read_record_of(folder)
-    return SavedResult(folder=folder, record=record, cells=_read_numbers(folder / NUMBERS, _NUMBERS))
+    return SavedResult(folder=folder, record=record, cells=_read_numbers(folder / NUMBERS))
 
 
-def read_trainings(saved: SavedResult) -> pd.DataFrame:
-    """Return the numbers of every training (:func:`firststep.paper.measurements.seed_frame`)."""
-    if len(saved.record.seeds) > 1:
-        return _read_numbers(saved.folder / BY_SEED, _BY_SEED)
-    # With one seed, the numbers of the result are those of its training.
-    ours = saved.cells[saved.cells["accuracy"].notna()]
-    return ours.rename(columns={"gain_over": "over"}).assign(seed=saved.record.seeds[0])
-
-
-def _read_numbers(file: Path, required: Collection[str]) -> pd.DataFrame:
+def _read_numbers(file: Path) -> pd.DataFrame:
     try:
         frame = pd.read_csv(file, comment="#", keep_default_na=False, na_values=[""])
-        if absent := [name for name in dict.fromkeys(required) if name not in frame]:
+        if absent := [name for name in dict.fromkeys(_NUMBERS) if name not in frame]:
             raise ValueError(f"column {absent[0]} is missing")
         return tidy(frame.to_dict("records"), list(frame.columns))
     except OSError as error:

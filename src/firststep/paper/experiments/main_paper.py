@@ -15,11 +15,28 @@ from firststep.paper.experiment import (
     pair,
     protocol,
     published_cells,
+    register_experiment,
     within,
 )
 from firststep.paper.numbers import published
 
 
+@register_experiment("figure1")
+def figure1() -> Experiment:
+    """Figure 1: descent at high and low condition number; accuracy after 1 and 2 steps by network"""
+    rows, printed = _by_network("cub")
+    return Experiment(
+        is_of_paper=True,
+        title="Figure 1: the first steps by network, CUB, 5-way 5-shot",
+        rows=rows,
+        paper=printed,
+        columns=((0, 1.0), (1, 1.0), (2, 1.0)),
+        figure="figure1",
+        note="Left in the figure: ten steps of gradient descent at learning rate 0.5 in two dimensions.",
+    )
+
+
+@register_experiment("table1")
 def table1() -> Experiment:
     """Table 1: the MAML baseline, 5-way 1-shot and 5-shot"""
     numbers = published("baseline")
@@ -34,7 +51,6 @@ def table1() -> Experiment:
         printed.append(published_cells(cells, itemgetter("label"), filters=filters, **columns))
     return Experiment(
         is_of_paper=True,
-        name="table1",
         title="Table 1: the MAML baseline, Conv4, 5-way",
         rows=tuple(
             Row(
@@ -48,6 +64,21 @@ def table1() -> Experiment:
     )
 
 
+@register_experiment("figure2")
+def figure2() -> Experiment:
+    """Figure 2: accuracy over steps; step-1 validation accuracy and condition number during training"""
+    rows, printed = _by_network("tiered-imagenet", ("conv4", "conv6"))
+    return Experiment(
+        is_of_paper=True,
+        title="Figure 2: accuracy over steps, and training, tieredImageNet, Conv4 and Conv6, 5-way 5-shot",
+        rows=rows,
+        paper=printed,
+        figure="figure2",
+        note="The condition number in the figure is that of the first step on training tasks.",
+    )
+
+
+@register_experiment("table2")
 def table2() -> Experiment:
     """Table 2: which parameters are constrained: none, cls, emb, ebn and their unions"""
     numbers = published("parameter_subsets")
@@ -69,7 +100,6 @@ def table2() -> Experiment:
     numbers["subset"] = numbers["constrained"]
     return Experiment(
         is_of_paper=True,
-        name="table2",
         title="Table 2: which parameters are constrained, Conv4, 5-way 5-shot",
         rows=rows,
         paper=published_cells(numbers, lambda r: r["constrained"], dataset="cub", backbone="conv4"),
@@ -77,16 +107,17 @@ def table2() -> Experiment:
     )
 
 
+@register_experiment("figure3")
 def figure3() -> Experiment:
     """Figure 3: condition number of the constrained parameters against that of all, during training"""
     return replace(
         table2(),
-        name="figure3",
         title="Figure 3: a subset of the parameters against all of them, Conv4, 5-way 5-shot",
         figure="figure3",
     )
 
 
+@register_experiment("table3")
 def table3() -> Experiment:
     """Table 3: one step at inference with a rate up to five times as large"""
     numbers = published("bigger_steps").rename(columns={"steps": "step", "lr_multiplier": "rate_multiplier"})
@@ -94,7 +125,6 @@ def table3() -> Experiment:
     tests = (within(), *(named_test(steps=(1,), rate_multiplier=times) for times in longer))
     return Experiment(
         is_of_paper=True,
-        name="table3",
         title="Table 3: fewer but bigger steps at inference, Conv6, 5-way 5-shot",
         rows=tuple(pair("", tests, "mini-imagenet", "conv6")),
         paper=published_cells(numbers, lambda r: r["method"], dataset="mini-imagenet", backbone="conv6"),
@@ -107,6 +137,7 @@ def _model_label(dataset: str, backbone: str, shots: int) -> str:
     return f"{dataset} {backbone} {shots}-shot"
 
 
+@register_experiment("table4")
 def table4() -> Experiment:
     """Table 4 and supplement: 5 datasets x 4 networks x 2 shots x 2 methods, to 100 steps"""
     depths, further = published("depths"), published("beyond_horizon")
@@ -121,42 +152,12 @@ def table4() -> Experiment:
     ]
     return Experiment(
         is_of_paper=True,
-        name="table4",
         title="Table 4 and supplement: datasets and networks, 5-way, to 100 steps",
         rows=tuple(rows),
         paper=published_cells(
             numbers, lambda r: f"{_model_label(r['dataset'], r['backbone'], r['shots'])} {r['method']}"
         ),
         compares_datasets=True,
-    )
-
-
-def figure1() -> Experiment:
-    """Figure 1: descent at high and low condition number; accuracy after 1 and 2 steps by network"""
-    rows, printed = _by_network("cub")
-    return Experiment(
-        is_of_paper=True,
-        name="figure1",
-        title="Figure 1: the first steps by network, CUB, 5-way 5-shot",
-        rows=rows,
-        paper=printed,
-        columns=((0, 1.0), (1, 1.0), (2, 1.0)),
-        figure="figure1",
-        note="Left in the figure: ten steps of gradient descent at learning rate 0.5 in two dimensions.",
-    )
-
-
-def figure2() -> Experiment:
-    """Figure 2: accuracy over steps; step-1 validation accuracy and condition number during training"""
-    rows, printed = _by_network("tiered-imagenet", ("conv4", "conv6"))
-    return Experiment(
-        is_of_paper=True,
-        name="figure2",
-        title="Figure 2: accuracy over steps, and training, tieredImageNet, Conv4 and Conv6, 5-way 5-shot",
-        rows=rows,
-        paper=printed,
-        figure="figure2",
-        note="The condition number in the figure is that of the first step on training tasks.",
     )
 
 

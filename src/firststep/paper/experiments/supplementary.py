@@ -14,6 +14,7 @@ from firststep.paper.experiment import (
     pair,
     protocol,
     published_cells,
+    register_experiment,
     within,
 )
 from firststep.paper.experiments.main_paper import figure2, table2
@@ -23,6 +24,7 @@ LOSSES = {"log-eigenvalue-variance": "variance", "log-condition-number": "log-ka
 """The paper's name → ours."""
 
 
+@register_experiment("loss-ablation")
 def loss_ablation() -> Experiment:
     """Supplement: variance of the log-eigenvalues against log condition number, on the validation set"""
     numbers = published("loss_ablation").rename(columns={"val_accuracy": "accuracy"})
@@ -37,7 +39,6 @@ def loss_ablation() -> Experiment:
     ]
     return Experiment(
         is_of_paper=True,
-        name="loss-ablation",
         title="Loss ablation, Conv6, 5-way 5-shot, validation set",
         rows=tuple(rows),
         paper=published_cells(
@@ -51,6 +52,7 @@ def loss_ablation() -> Experiment:
     )
 
 
+@register_experiment("ways-and-shots")
 def ways_and_shots() -> Experiment:
     """Supplement: 5-way {1, 5, 10, 15, 20}-shot and {5, 10, 15}-way 5-shot"""
     numbers = published("ways_and_shots")
@@ -69,18 +71,17 @@ def ways_and_shots() -> Experiment:
     ]
     return Experiment(
         is_of_paper=True,
-        name="ways-and-shots",
         title="More ways and more shots, Conv6",
         rows=tuple(rows),
         paper=published_cells(numbers, lambda r: f"{r['ways']}-way {r['shots']}-shot {r['method']}"),
     )
 
 
+@register_experiment("figure4")
 def figure4() -> Experiment:
     """Figure 4: accuracy over steps by ways and shots"""
     return replace(
         ways_and_shots(),
-        name="figure4",
         title="Figure 4: ways and shots, Conv6",
         figure="figure4",
     )
@@ -90,6 +91,7 @@ def _label(method: str, backbone: str, filters: int) -> str:
     return f"{method} {backbone}-{filters}"
 
 
+@register_experiment("preconditioners")
 def preconditioners() -> Experiment:
     """Supplement: preconditioning methods, parameters against accuracy, 5-way 5-shot"""
     numbers = published("preconditioners").rename(columns={"total_parameters": "parameters"})
@@ -114,7 +116,6 @@ def preconditioners() -> Experiment:
         )
     return Experiment(
         is_of_paper=True,
-        name="preconditioners",
         title="Preconditioning methods: parameters against accuracy, 5-way 5-shot",
         rows=tuple(rows),
         paper=published_cells(
@@ -127,21 +128,21 @@ def preconditioners() -> Experiment:
     )
 
 
+@register_experiment("figure5")
 def figure5() -> Experiment:
     """Figure 5: parameters against accuracy"""
     return replace(
         preconditioners(),
-        name="figure5",
         title="Figure 5: parameters against accuracy, 5-way 5-shot",
         figure="figure5",
     )
 
 
+@register_experiment("supplement-curves")
 def supplement_curves() -> Experiment:
     """Supplement: accuracy by step and condition number by stage, on both splits, during training"""
     return replace(
         figure2(),
-        name="supplement-curves",
         title="Supplement: accuracy by step, condition number by stage, tieredImageNet, Conv4 and Conv6, "
         "5-way 5-shot",
         figure="supplement",
@@ -149,12 +150,12 @@ def supplement_curves() -> Experiment:
     )
 
 
+@register_experiment("supplement-subsets")
 def supplement_subsets() -> Experiment:
     """Supplement: condition number of the constrained parameters beside that of all, during training"""
     original = table2()
     return replace(
         original,
-        name="supplement-subsets",
         title="Supplement: κ of a subset beside κ of all parameters, miniImageNet, Conv4, 5-way 5-shot",
         rows=tuple(replace(row, config=replace(row.config, data="mini-imagenet")) for row in original.rows),
         # The paper prints curves here; the accuracies of Table 2 are for CUB.

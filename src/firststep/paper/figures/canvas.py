@@ -1,4 +1,4 @@
-"""The canvas of every figure: size, legend, footer and logarithmic axes."""
+"""The canvas of every figure: registry, size, legend, footer, grids and logarithmic axes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from firststep.plotting import RC, RESOLUTION
+from firststep.utils.registry import Registry
 
 Draw = Callable[[pd.DataFrame, pd.DataFrame, str, str], Figure]
 """Accuracies, histories, scale, note → figure"""
@@ -34,15 +35,28 @@ PRINT_RC: dict[Any, Any] = {
 }
 
 
-def in_style(draw: Draw) -> Draw:
-    """Draw with the settings of the paper's figures, whatever matplotlib's current ones are."""
+FIGURES: Registry[Draw] = Registry("figure")
+"""Name → a function that draws a result. Add your own with ``FIGURES.register("name", draw)``.
 
-    @functools.wraps(draw)
-    def drawn(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
-        with mpl.rc_context(PRINT_RC):
-            return draw(accuracies, histories, scale, note)
+Examples:
+    >>> from firststep.paper import FIGURES
+    >>> "figure3" in FIGURES
+    True
+"""
 
-    return drawn
+
+def register_figure(name: str) -> Callable[[Draw], Draw]:
+    """Return a decorator that registers a figure, drawn whatever matplotlib's current settings are."""
+
+    def register(draw: Draw) -> Draw:
+        @functools.wraps(draw)
+        def in_style(accuracies: pd.DataFrame, histories: pd.DataFrame, scale: str, note: str) -> Figure:
+            with mpl.rc_context(PRINT_RC):
+                return draw(accuracies, histories, scale, note)
+
+        return FIGURES.register(name, in_style)
+
+    return register
 
 
 def page(height: float) -> Figure:

@@ -1,13 +1,18 @@
-"""How the classifier starts, with and without the conditioning loss; not in the paper."""
+"""Experiments that the paper does not have: how the classifier starts, and every method."""
 
 from __future__ import annotations
 
+import math
+
+from firststep.methods import METHODS
 from firststep.network import HEADS
-from firststep.paper.experiment import Experiment, Row, named_test, protocol
+from firststep.paper.experiment import Experiment, Row, named_test, protocol, register_experiment, within
+from firststep.paper.parameter_count import parameter_count
 
 STEPS = tuple(range(11))
 
 
+@register_experiment("heads")
 def heads() -> Experiment:
     """Not in the paper: a row per class, shared and zero head, with and without the loss; Gauss-Newton"""
     tests = (named_test(steps=STEPS),)
@@ -32,7 +37,6 @@ def heads() -> Experiment:
             )
         )
     return Experiment(
-        name="heads",
         title="Heads: how the classifier starts, Conv4, 5-way 5-shot",
         rows=tuple(rows),
         shows=("class_offset", "largest_share", "parameters"),
@@ -41,4 +45,29 @@ def heads() -> Experiment:
         "of queries that fall into one class there. In exact arithmetic the shared and the zero head are the "
         "same learner. A Gauss-Newton step of the classifier, always taken whole (rate 1), is what perfect "
         "conditioning would give.",
+    )
+
+
+@register_experiment("rivals")
+def rivals() -> Experiment:
+    """Not in the paper: every method plain, with the conditioning loss, and with a shared head"""
+    rows = []
+    for method in METHODS:
+        plain, conditioned, shared = (
+            protocol("cifar-fs", "conv4", method=method, head=head, conditioned=with_loss)
+            for head, with_loss in (("per-class", False), ("per-class", True), ("shared", False))
+        )
+        rows.append(Row(label=method, config=plain, tests=(within(),)))
+        rows.append(Row(label=f"{method} + conditioning", config=conditioned, tests=(within(),), over=method))
+        # Methods that never move the classifier cannot use a shared head.
+        if not math.isnan(parameter_count(shared)):
+            rows.append(Row(label=f"{method}, shared head", config=shared, tests=(within(),), over=method))
+    return Experiment(
+        title="The rivals: every method, with the loss, and with a shared head, Conv4, 5-way 5-shot",
+        rows=tuple(rows),
+        shows=("parameters",),
+        figure="rivals",
+        note="Every method with the same budget and episodes; ModGrad with its authors' own inner rate, "
+        "Gauss-Newton with the whole step. BOIL and ModGrad never move the classifier: they have no shared "
+        "head.",
     )
