@@ -120,6 +120,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Files": ["save_adapted", "export_model", "EXPORT_ENDINGS", "load_deployed", "DeployedModel"],
         "Parts": ["make_deployable", "ImageClassifier", "ModelCard", "deployed"],
     },
+    "firststep.hub": {"Models on the Hub": ["HubLearner", "HubClassifier"]},
 }
 
 BETWEEN_PACKAGES: dict[str, set[str]] = {
