@@ -1,7 +1,9 @@
 # Everything a newcomer needs: `make demo` and `make test` set up what they use, then run.
 PYTHON ?= python3
 VENV   := .venv
-BIN    := $(VENV)/bin
+# Where a virtual environment has its programs
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN    := $(VENV)/$(PROGRAMS)
 
 # One environment, installed in two parts: what the commands need, then what the tests need beyond that.
 COMMANDS := $(VENV)/.commands-ready
@@ -17,7 +19,7 @@ FAST    := -m 'not slow'
 
 OLDEST := .venv-oldest
 
-.PHONY: help setup demo test test-all test-random test-times test-matrix test-oldest campaign bench lint types docs docs-write readability clean
+.PHONY: help setup demo test test-all test-random test-times test-matrix test-oldest campaign bench release-check lint types docs docs-write readability clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,8 +59,8 @@ test-matrix: $(READY)  ## `make test` where something is missing: make test-matr
 
 test-oldest:  ## the library's own tests on the lowest torch that we declare (downloads several GB on Linux)
 	@$(PYTHON) -m venv --clear $(OLDEST)
-	@$(OLDEST)/bin/pip install --quiet torch==2.6.0 'numpy<2.3' pytest pytest-xdist pytest-timeout hypothesis -e .
-	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -n auto -o addopts=--import-mode=importlib \
+	@$(OLDEST)/$(PROGRAMS)/pip install --quiet torch==2.6.0 'numpy<2.3' pytest pytest-xdist pytest-timeout hypothesis -e .
+	@OMP_NUM_THREADS=1 $(OLDEST)/$(PROGRAMS)/python -m pytest -q -n auto -o addopts=--import-mode=importlib \
 	    tests/test_network.py tests/test_task.py tests/adaptation tests/conditioning tests/metagradient tests/rules \
 	    tests/backbones tests/test_meta_learner.py
 
@@ -67,6 +69,9 @@ campaign: $(READY)  ## 10,000 hostile inputs and 1,000 kills; the counts by kind
 
 bench: $(READY)  ## time and memory beside the peers, into benchmarks/results.md (most of an hour, idle machine)
 	@$(BIN)/python benchmarks/run.py
+
+release-check: $(READY)  ## build wheel and sdist into dist/, check them, install them with each extra (ten minutes or more)
+	@PYTHONPATH=. $(BIN)/python -m release $(if $(TAG),--tag $(TAG))
 
 docs: $(READY)  ## the documentation site, into site/: open site/index.html, no server and no network needed
 	@$(BIN)/python -m docsite build
@@ -78,9 +83,9 @@ readability: $(READY)  ## words per sentence of every page of the documentation,
 	@$(BIN)/python -m docsite readability
 
 lint: $(READY)
-	@$(BIN)/ruff check src tests examples benchmarks campaigns docsite
-	@$(BIN)/ruff format --check --quiet src tests examples benchmarks campaigns docsite
-	@$(BIN)/codespell src tests examples benchmarks campaigns docsite docs *.md
+	@$(BIN)/ruff check src tests examples benchmarks campaigns docsite release
+	@$(BIN)/ruff format --check --quiet src tests examples benchmarks campaigns docsite release
+	@$(BIN)/codespell src tests examples benchmarks campaigns docsite release docs *.md
 	@$(BIN)/lint-imports --no-cache --no-logo
 
 types: $(READY)

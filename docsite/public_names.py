@@ -96,6 +96,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
             *("open_run", "Run", "RunRecord", "RunTaken", "Checkpoint", "load_checkpoint"),
             *("training_time", "TrainingTime"),
         ],
+        "Loggers": ["LOGGERS", "register_logger", "Logger", "LoggedRun", "chosen_loggers"],
         "Pretraining": ["pretrain", "PretrainConfig", "Pretraining", "PretrainProgress"],
         "Sweeps": ["parse_sweep", "product_of"],
         "Parts": ["open_data", "build_meta_learner"],
@@ -121,6 +122,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Files": ["save_adapted", "export_model", "EXPORT_ENDINGS", "load_deployed", "DeployedModel"],
         "Parts": ["make_deployable", "ImageClassifier", "ModelCard", "deployed"],
     },
+    "firststep.hub": {"Models on the Hub": ["HubLearner", "HubClassifier"]},
 }
 
 BETWEEN_PACKAGES: dict[str, set[str]] = {

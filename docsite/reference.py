@@ -34,7 +34,7 @@ def page(module: str) -> str:
     return "\n".join(parts)
 
 
-NEEDS_A_RUN = ("evaluation", "training", "jobs", "paper", "deployment")
+NEEDS_A_RUN = ("evaluation", "training", "jobs", "paper", "deployment", "hub")
 
 
 def start_of(module: str) -> str:

@@ -11,7 +11,7 @@ understood from the first moment on.
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from firststep.public import *  # noqa: F403

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save as serialise
-from torch import nn
+from torch import Tensor, nn
 
 from firststep.data import Preprocessing
 from firststep.deployment.card import KEY, ModelCard
@@ -61,15 +61,24 @@ def save_adapted(folder: Path, classifier: ImageClassifier, card: ModelCard) -> 
         PosixPath('adapted/adapted.safetensors')
     """
     make_folder(folder)
+    return classifier_file(folder, classifier.network.state_dict(), card)
+
+
+def classifier_file(folder: Path, weights: dict[str, Tensor], card: ModelCard) -> Path:
+    """Write weights and card into a folder that is there; return the path of the weights."""
     path = folder / WEIGHTS
     with replacing(path) as temporary:
-        temporary.write_bytes(weights_file(classifier.network, card))
+        temporary.write_bytes(serialised(weights, card))
     write_json(folder / CARD, card.values())
     return path
 
 
 def weights_file(network: nn.Module, card: ModelCard) -> bytes:
-    content = {name: value.cpu().contiguous() for name, value in network.state_dict().items()}
+    return serialised(network.state_dict(), card)
+
+
+def serialised(weights: dict[str, Tensor], card: ModelCard) -> bytes:
+    content = {name: value.cpu().contiguous() for name, value in weights.items()}
     # Parts of a network may share a parameter; in the file each has its own.
     content = {name: value.clone() for name, value in content.items()}
     return serialise(content, metadata={KEY: card.text()})

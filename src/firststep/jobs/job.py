@@ -10,7 +10,7 @@ from typing import Any, Literal
 from firststep.errors import FirststepError
 from firststep.training import Run, TrainConfig, TrainingProgress, saved_progress
 
-MACHINE_SETTINGS = ("data_path", "cache", "device", "threads")
+MACHINE_SETTINGS = ("data_path", "cache", "device", "threads", "log")
 """Fields of a configuration that say where a run is computed, not what: a resumed run may change them."""
 
 

@@ -92,6 +92,10 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
             if value is not None and not least_allowed <= value < math.inf:
                 raise FirststepError(f"`{option}` must be a positive number, not {value}")
         self._check_outer_loop()
+        if self.log != RunningSettings.log:
+            from firststep.training.loggers import chosen_loggers
+
+            chosen_loggers(self.log)
         if self.network is not None:
             from firststep.backbones import check_spec
 

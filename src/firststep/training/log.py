@@ -1,24 +1,34 @@
-"""The logs of a run: JSON lines for programs, TensorBoard for eyes."""
+"""The logs of a run: JSON lines, which our own commands read, and the loggers that it names."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
 
-from torch.utils.tensorboard import SummaryWriter
-
+from firststep.errors import FirststepError, reason
+from firststep.training.config import TrainConfig
+from firststep.training.loggers import LOGGERS, LoggedRun, Logger, chosen_loggers
 from firststep.training.run import Run
 
 
 class MetricsLog:
     """Appends a line for each logged update; scalars and per-step lists."""
 
-    def __init__(self, run: Run, start: int) -> None:
-        """``start`` is the last update that is kept: what TensorBoard has beyond it is void."""
+    def __init__(self, run: Run, config: TrainConfig, start: int) -> None:
+        """``start`` is the last update that is kept: what loggers have beyond it is void."""
         run.keep_metrics_until(start)
-        self._file = open(run.metrics_path, "a", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
-        self._board = SummaryWriter(str(run.folder / "tensorboard"), purge_step=start + 1)
+        logged = LoggedRun(run.folder, config.to_json(), start)
+        self._loggers: dict[str, Logger] = {}
+        with ExitStack() as opened:
+            self._file = opened.enter_context(open(run.metrics_path, "a", encoding="utf-8"))
+            for name in chosen_loggers(config.log):
+                with _naming(name):
+                    self._loggers[name] = LOGGERS[name](logged)
+                opened.callback(self._close, name)
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> MetricsLog:
         return self
@@ -26,15 +36,38 @@ class MetricsLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
-        self._board.close()
+        self._opened.close()
 
     def write(self, update: int, entry: dict[str, Any]) -> None:
         self._file.write(json.dumps({"update": update, **entry}) + "\n")
         self._file.flush()
-        for name, value in entry.items():
-            if isinstance(value, list):
-                for index, item in enumerate(value):
-                    self._board.add_scalar(f"{name}/{index}", item, update)
-            elif isinstance(value, int | float):
-                self._board.add_scalar(name, value, update)
+        values = dict(_numbers(entry))
+        for name, logger in self._loggers.items():
+            with _naming(name):
+                logger.write(update, values)
+
+    def _close(self, name: str) -> None:
+        with _naming(name):
+            self._loggers[name].close()
+
+
+def _numbers(entry: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """Each number by name; those of a list by name and inner step, such as ``validation_accuracy/1``."""
+    for name, value in entry.items():
+        if isinstance(value, list):
+            yield from ((f"{name}/{step}", item) for step, item in enumerate(value))
+        elif isinstance(value, int | float):
+            yield name, value
+
+
+@contextmanager
+def _naming(logger: str) -> Iterator[None]:
+    """Say which logger failed: its error may come from a network or from a user's own code."""
+    try:
+        yield
+    except (FirststepError, OSError):
+        raise
+    except Exception as error:
+        raise FirststepError(
+            f"the logger {logger} failed ({reason(error)}); train without it: leave it out of `log`"
+        ) from error

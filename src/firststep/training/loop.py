@@ -170,7 +170,7 @@ class _Training:
         with ExitStack() as held, stop_requests() as stop:
 
             def open_log() -> None:
-                self.log = held.enter_context(MetricsLog(self.run, self.state.update))
+                self.log = held.enter_context(MetricsLog(self.run, self.config, self.state.update))
 
             # Wait until every rank handles stop requests, before anything is logged.
             self.team.barrier()

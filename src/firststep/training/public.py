@@ -16,6 +16,7 @@ with extra("cli", "firststep.training"):
     )
     from firststep.training.checkpoint import Checkpoint, load_checkpoint, saved_progress, saved_update
     from firststep.training.config import TrainConfig, choices
+    from firststep.training.loggers import LOGGERS, LoggedRun, Logger, chosen_loggers, register_logger
     from firststep.training.loop import Interrupted, TrainingProgress, train
     from firststep.training.pretrain_config import PretrainConfig
     from firststep.training.pretrain_record import Pretraining
@@ -39,11 +40,14 @@ with extra("cli", "firststep.training"):
 
 __all__ = [
     "BUILTIN",
+    "LOGGERS",
     "RECIPES",
     "VALIDATION_SEED",
     "Checkpoint",
     "DataSettings",
     "Interrupted",
+    "LoggedRun",
+    "Logger",
     "MethodSettings",
     "NetworkSettings",
     "OuterLoopSettings",
@@ -64,6 +68,7 @@ __all__ = [
     "check_same_data",
     "choices",
     "choose_device",
+    "chosen_loggers",
     "data_for",
     "folder_name",
     "load_checkpoint",
@@ -79,6 +84,7 @@ __all__ = [
     "pretrain",
     "product_of",
     "recipe",
+    "register_logger",
     "saved_progress",
     "saved_update",
     "train",

@@ -129,6 +129,9 @@ class RunningSettings:
     memory: int | None = None
     """MiB that inner steps may use to save results for the backward pass instead of computing them again
     (stepwise); up to five steps within 384 MiB if left out."""
+    log: str = "tensorboard"
+    """Loggers beside metrics.jsonl, with commas between: tensorboard, csv, wandb, mlflow, names that a module
+    of your own registers, or none."""
     all_every: int = 0
     """Validations between measurements of the condition number of `all` parameters; 0 for never."""
 

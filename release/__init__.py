@@ -1,0 +1,1 @@
+"""Build the wheel and the sdist, and check them as a user would meet them: ``make release-check``."""
