@@ -69,7 +69,7 @@ def test_subsets_look_the_same_in_diagnose_and_in_the_papers_figures() -> None:
 def test_every_name_has_a_style_of_its_own_also_one_that_plotting_does_not_know() -> None:
     unknown = [f"rule{number}" for number in range(20)]
     assert not set(unknown) & set(STYLES)
-    names = [*METHODS, "maml + conditioning"]
+    names = [*METHODS, "maml + conditioning", "newly registered", "another"]
     for listed in (names, unknown):
         styles = [line_style(name, listed) for name in listed]
         assert len({(style["color"], style["marker"]) for style in styles}) == len(listed)

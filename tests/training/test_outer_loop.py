@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firststep import FirststepError
-from firststep.cli.watch import training_view
+from firststep.cli.progress import training_view
 from firststep.evaluation import to_task
 from firststep.jobs import Job
 from firststep.training import (
@@ -210,10 +210,10 @@ def test_without_a_terminal_there_is_a_line_every_minute(
 ) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with training_view(["run"], 4) as view:
+    with training_view("run", 4) as view:
         for update in range(1, 11):  # 25 s each
             now += 25
-            view("run", TrainingProgress(update=update, total=100, loss=1.5, validation=None, best=-1.0))
+            view(TrainingProgress(update=update, total=100, loss=1.5, validation=None, best=-1.0))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(",")[0] for line in lines] == [f"run: update {u}/100" for u in (3, 6, 9)]
     assert "loss 1.500" in lines[0]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from firststep.cli.compare import stored_or_new, write_comparison
 from firststep.cli.evaluate import evaluate_run, file_name, usual_settings
-from firststep.cli.jobs_view import jobs_view
-from firststep.cli.progress import progress_bar
+from firststep.cli.progress import jobs_view, progress_bar
 from firststep.cli.terminal import COLUMNS, console, print_wide
 from firststep.errors import FirststepError
 from firststep.evaluation import Evaluation, load_evaluation, paired_differences

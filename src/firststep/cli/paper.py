@@ -10,7 +10,6 @@ import tyro
 
 from firststep.cli.arguments import call_subcommand
 from firststep.cli.executors import ExecutorName, choose_executor
-from firststep.cli.jobs_view import jobs_view
 from firststep.cli.paper_options import (
     NO_FLAGS,
     RESULTS,
@@ -27,7 +26,7 @@ from firststep.cli.paper_options import (
     settings_of,
 )
 from firststep.cli.paper_screens import print_plan, print_result
-from firststep.cli.progress import progress_bar
+from firststep.cli.progress import jobs_view, progress_bar
 from firststep.cli.terminal import console, print_wide
 from firststep.jobs import run_jobs
 from firststep.paper import (

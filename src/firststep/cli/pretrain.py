@@ -59,8 +59,7 @@ def _resume(resume: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]) -> None:
 
 
 def _run(config: PretrainConfig | None, resume: Path | None, out: Path | None) -> None:
-    from firststep.cli.progress import progress_bar
-    from firststep.cli.watch import pretraining_view
+    from firststep.cli.progress import pretraining_view, progress_bar
     from firststep.training import Pretraining, open_data, pretrain
     from firststep.utils import check_folder_writable
 

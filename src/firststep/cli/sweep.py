@@ -48,7 +48,7 @@ def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None
 
 
 def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, executor: Executor) -> None:
-    from firststep.cli.jobs_view import jobs_view
+    from firststep.cli.progress import jobs_view
     from firststep.cli.terminal import console, render
     from firststep.jobs import Job, run_jobs
     from firststep.training import parse_sweep, product_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -100,8 +99,7 @@ def _run(
     updates: int | None = None,
     restart: bool = False,
 ) -> None:
-    from firststep.cli.progress import progress_bar
-    from firststep.cli.watch import training_view
+    from firststep.cli.progress import progress_bar, training_view
     from firststep.distributed import join, launched
     from firststep.training import Run, check_every_rank_has_tasks, open_run, open_training_data, train
     from firststep.utils import check_folder_writable
@@ -115,8 +113,7 @@ def _run(
         where = Run(resume or out or Path())
         on_update = None
         if team.is_rank0:
-            view = shown.enter_context(training_view([where.name], chosen.meta_batch))
-            on_update = partial(view, where.name)
+            on_update = shown.enter_context(training_view(where.name, chosen.meta_batch))
         try:
             run = train(
                 config, out, resume=resume, updates=updates, resume_if_exists=launched(), restart=restart,
