@@ -35,7 +35,7 @@ NETWORKS: dict[str, tuple[str, dict[str, int], int, int]] = {
 
 
 def model_and_task(network: str) -> tuple[FunctionalModule, Task]:
-    """5-way 5-shot with 16 queries a class, of noise: time does not depend on what images show."""
+    """Return a network and a 5-way 5-shot task of noise, with 16 queries a class."""
     name, options, size, channels = NETWORKS[network]
     model = FunctionalModule(build_backbone(name, image_size=size, channels=channels, **options))
     source = torch.Generator().manual_seed(0)
@@ -49,7 +49,7 @@ def model_and_task(network: str) -> tuple[FunctionalModule, Task]:
 
 
 def in_float64(network: str, steps: int, subset: str | None = None, compile: bool = False) -> Compute:
-    """The reference where float32 is too coarse to compare; step by step, for its memory."""
+    """Return the reference gradient in float64, step by step to bound its memory."""
     model, task = model_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
     model.module.double()
@@ -67,7 +67,7 @@ def in_float64(network: str, steps: int, subset: str | None = None, compile: boo
 def firststep(
     network: str, steps: int, subset: str | None = None, tasks: int = 1, **options: bool | int | torch.dtype
 ) -> Compute:
-    """The mean over a meta-batch of so many equal tasks."""
+    """Return our gradient: the mean over a meta-batch of ``tasks`` equal tasks."""
     model, task = model_and_task(network)
     conditioning = None if subset is None else Conditioning(subset=subset)
     compute = MetaGradient(
@@ -83,7 +83,7 @@ def firststep(
 
 
 def use_torch_norm(module: nn.Module) -> None:
-    """Torch's own batch norm in place of ours, whose derivatives are written by hand; the same parameters."""
+    """Replace our batch norm, whose derivatives are written by hand, by torch's; keep the parameters."""
     for parent in list(module.modules()):
         for name, child in parent.named_children():
             if isinstance(child, BatchStatisticsNorm):
@@ -93,7 +93,7 @@ def use_torch_norm(module: nn.Module) -> None:
 
 
 def plain(network: str, steps: int, subset: str | None = None, *, torch_norm: bool = False) -> Compute:
-    """One autograd graph, as one would write it first; conditioning by a loop over the samples."""
+    """Return the gradient by one autograd graph; conditioning by a loop over the samples."""
     model, task = model_and_task(network)
     if torch_norm:
         use_torch_norm(model.module)

@@ -19,7 +19,7 @@ from roofline import convolutions
 
 
 def speed(operations: int, compute: Compute) -> str:
-    """GFLOPS at its best."""
+    """Return the best speed in GFLOPS."""
     return f"{operations / best_seconds(compute) / 1e9:.0f}"
 
 

@@ -30,7 +30,7 @@ GOAL = 20
 
 
 def seconds(action: Callable[[int], object], least: float = 0.2, rounds: int = 7) -> float:
-    """The best of several rounds: other programs can only make it slower."""
+    """Return the best of several rounds: other programs can only slow it down."""
     action(0)
     start, count = time.perf_counter(), 0
     while time.perf_counter() - start < least:
@@ -46,7 +46,7 @@ def seconds(action: Callable[[int], object], least: float = 0.2, rounds: int = 7
 
 
 def noise(folder: Path, size: int) -> Split:
-    """64 classes, as miniImageNet has, of 100 images."""
+    """Make 64 classes of 100 images; miniImageNet has as many classes."""
     recipe = Preprocessing(image_size=size)
     images = np.memmap(folder / "noise.u8", np.uint8, "w+", shape=(64 * 100, size, size, 3))
     images[:] = np.random.default_rng(0).integers(0, 256, (1, size, size, 3), dtype=np.uint8)
@@ -54,7 +54,7 @@ def noise(folder: Path, size: int) -> Split:
 
 
 def compare(split: Split) -> tuple[float, float]:
-    """Seconds of one episode and of one inner step."""
+    """Return the seconds of one episode and of one inner step."""
     episodes = Episodes(split, ways=5, shots=5, queries=16)
     recipe = split.preprocessing
     network = build_backbone(

@@ -29,14 +29,14 @@ one thread per model. [numbers.csv](numbers.csv) and [by-seed.csv](by-seed.csv) 
 
 
 def processor() -> str:
-    """The processor's name, and its widest vector instructions."""
+    """Return the processor's name and its widest vector instructions."""
     text = Path("/proc/cpuinfo").read_text()
     name = next(line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name"))
     return f"{name} with {'AVX-512' if ' avx512f ' in text else 'AVX2'}"
 
 
 def run_demo(seed: int, folder: Path) -> pd.DataFrame:
-    """The comparison of a seed's models."""
+    """Run the demo with a seed; return the comparison of its models."""
     table = folder / "comparison.csv"
     if not table.is_file():
         command = [sys.executable, "-m", "firststep", "demo", "--seed", str(seed), "--out", str(folder)]
@@ -47,7 +47,7 @@ def run_demo(seed: int, folder: Path) -> pd.DataFrame:
 
 
 def over_seeds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Mean, half-width of Student's t and smallest gain of every model and step."""
+    """Return mean, half-width of Student's t and smallest gain of every model and step."""
     return frame.groupby(["model", "step"], sort=False, as_index=False).agg(
         accuracy=("accuracy", "mean"),
         ci95=("accuracy", student_half_width),

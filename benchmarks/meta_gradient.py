@@ -88,7 +88,7 @@ class Entry:
 
     @property
     def peak(self) -> float:
-        """The first call, which may compile, included."""
+        """Peak memory, including the first call, which may compile."""
         return max(self.megabytes, self.first_megabytes)
 
     @property
@@ -151,7 +151,7 @@ def summary(setting: Setting, entries: dict[str, Entry], floors: dict[str, float
 
 
 def start(setting: Setting, contender: str, path: Path) -> Entry:
-    """Waits for the first call, which compiles: undisturbed."""
+    """Start a contender and wait for its first call, which compiles undisturbed."""
     script = [sys.executable, "-W", "ignore", str(HERE / "worker.py")]
     process = subprocess.Popen(
         [*script, setting.network, contender, str(setting.steps), str(path)],
@@ -166,19 +166,19 @@ def start(setting: Setting, contender: str, path: Path) -> Entry:
 
 
 def constrained(contender: str) -> str:
-    """The parameter subset that a contender conditions, if any."""
+    """Return the parameter subset that a contender conditions, if any."""
     return contender.removesuffix(FREED_KEPT).partition(" + ")[2]
 
 
 def distance(one: Path, other: Path) -> float:
-    """Relative to the second."""
+    """Return the distance relative to the second."""
     mine, theirs = torch.load(one), torch.load(other)
     square = sum((mine[n].double() - theirs[n].double()).square().sum() for n in theirs)
     return float((square / sum(value.double().square().sum() for value in theirs.values())) ** 0.5)
 
 
 def agreement(setting: Setting, entries: dict[str, Entry], folder: Path) -> str:
-    """How well the gradients agree, in words; ends the benchmark if they do not."""
+    """Return how well the gradients agree, in words; end the benchmark if they do not."""
     groups: dict[str, dict[str, Entry]] = {}
     for name, entry in entries.items():
         if name.removesuffix(FREED_KEPT) != ROUNDED:
@@ -191,7 +191,7 @@ def agreement(setting: Setting, entries: dict[str, Entry], folder: Path) -> str:
 
 
 def _agree(setting: Setting, subset: str, entries: dict[str, Entry], folder: Path) -> str:
-    """Of contenders that compute the same thing."""
+    """Return whether contenders that compute the same thing agree."""
     what = f"gradients with {subset}" if subset else "gradients"
     worst = difference(entries)
     if worst < TOLERANCE:
@@ -218,7 +218,7 @@ def _agree(setting: Setting, subset: str, entries: dict[str, Entry], folder: Pat
 
 
 def difference(entries: dict[str, Entry]) -> float:
-    """The largest relative difference between contenders that compute the same thing."""
+    """Return the largest relative difference between contenders that compute the same thing."""
     worst = 0.0
     for one in entries.values():
         for other in entries.values():

@@ -33,7 +33,7 @@ CASES = (
 
 
 def ratios(network: str, contender: str, kept: bool) -> dict[str, float]:
-    """Least, median and most of the time over the floor; the speed of the largest convolution, in GFLOPS."""
+    """Return least, median and most of the time over the floor, and the largest convolution's GFLOPS."""
     if kept and not keep_freed_memory():
         raise SystemExit("this C library cannot be told to keep freed memory, or MALLOC_... is set")
     _, task = model_and_task(network)

@@ -74,7 +74,7 @@ def take_all(browser: Browser, address: str, folder: Path, with_runs: bool) -> N
 
 
 def opened(browser: Browser, address: str, **options: Any) -> Page:
-    """With the answers of both models to the first episode."""
+    """Open the page with the answers of both models to the first episode."""
     tab = browser.new_context(reduced_motion="reduce", **options).new_page()
     tab.goto(address)
     expect(tab.locator(".model[data-status=done]")).to_have_count(len(MODELS))
@@ -82,7 +82,7 @@ def opened(browser: Browser, address: str, **options: Any) -> Page:
 
 
 def save(taken: bytes, path: Path) -> None:
-    """With a palette: a quarter of the bytes, and nobody sees it."""
+    """Save with a palette: a quarter of the bytes at the same look."""
     with Image.open(io.BytesIO(taken)) as image:
         image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
     size = path.stat().st_size

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def peak_megabytes() -> float:
-    """Not that of getrusage where it can be helped: after an exec that is the parent's, if it was larger."""
+    """Return the peak; not by getrusage, which after an exec may report the parent's."""
     status = Path("/proc/self/status")
     if not status.is_file():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
@@ -17,6 +17,6 @@ def peak_megabytes() -> float:
 
 
 def forget_peak() -> None:
-    """From now on the peak is that of what follows, where the system can do so."""
+    """Reset the peak, where the system can do so."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")

@@ -116,7 +116,7 @@ def _tasks(split: FeatureSplit, shots: int, seed: int, episodes: int) -> Iterato
 
 
 def _probe(probe: Probe, tasks: Iterator[Task], **setting: float) -> np.ndarray:
-    """Accuracy on each task."""
+    """Return the accuracy on each task."""
     found = []
     for task in tasks:
         predicted = probe(task.support_x, task.support_y, **setting)(task.query_x).argmax(1)
@@ -125,7 +125,7 @@ def _probe(probe: Probe, tasks: Iterator[Task], **setting: float) -> np.ndarray:
 
 
 def _steps(meta: MetaLearner, tasks: Iterator[Task]) -> np.ndarray:
-    """Accuracy on each task after each of the steps."""
+    """Return the accuracy on each task after each of the steps."""
     return measure_tasks(meta, tasks, steps=STEPS, metrics=("accuracy",)).accuracy
 
 

@@ -30,7 +30,7 @@ ROW, ROW_OF_FIRST = 6, 2
 
 
 def convolutions(network: str, images: Tensor) -> list[Convolution]:
-    """Each convolution of the network with the shape it is given and its floating-point operations."""
+    """Return each convolution of the network with its input shape and floating-point operations."""
     model, _ = model_and_task(network)
     found: list[Convolution] = []
 
@@ -48,7 +48,7 @@ def convolutions(network: str, images: Tensor) -> list[Convolution]:
 
 
 def operations(support: list[Convolution], query: list[Convolution], steps: int, samples: int = 0) -> int:
-    """Of all convolutions of a meta-gradient; ``samples``: with conditioning on all, of a support set."""
+    """Return the operations of all convolutions of a meta-gradient; ``samples``: with conditioning on all."""
     first, *others = (count for *_, count in support)
     row = ROW_OF_FIRST * first + ROW * sum(others)
     plain = STEP * steps * (first + sum(others)) + QUERY * sum(count for *_, count in query)
@@ -56,13 +56,13 @@ def operations(support: list[Convolution], query: list[Convolution], steps: int,
 
 
 def peak(found: list[Convolution]) -> float:
-    """Operations a second of the network's largest convolution, run alone again and again, at its best."""
+    """Return the best operations per second of the network's largest convolution, run alone."""
     layer, shape, count = max(found, key=lambda one: one[2])
     return count / best_seconds(forms(layer, shape).forward, repeats=30)
 
 
 def own_seconds(found: list[Convolution], times: int) -> float:
-    """All convolutions, each form so many times; the first layer by the rule above."""
+    """Return the time of all convolutions at their own speeds; the first layer by the rule above."""
     total = 0.0
     for number, (layer, shape, _) in enumerate(found):
         each = forms(layer, shape)
@@ -82,7 +82,7 @@ def own_seconds(found: list[Convolution], times: int) -> float:
 
 @torch.no_grad()
 def floors(network: str, steps: int) -> dict[str, float]:
-    """Seconds: plain; with conditioning on all; at their own speeds. And the speed of the first two."""
+    """Return seconds: plain, with conditioning on all, at own speeds; and the speed of the first two."""
     keep_freed_memory()
     _, task = model_and_task(network)
     support, query = convolutions(network, task.support_x), convolutions(network, task.query_x)

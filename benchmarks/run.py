@@ -68,7 +68,7 @@ def _text(path: str) -> str:
 
 
 def script(name: str, *arguments: str) -> str:
-    """What another benchmark prints, in a process of its own."""
+    """Run another benchmark in its own process; return what it prints."""
     command = [sys.executable, "-W", "ignore", str(HERE / name), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -83,7 +83,7 @@ def one_setting(setting: Setting) -> tuple[str, Measured]:
 
 
 def where_the_time_goes() -> str:
-    """Of the compiled engine, so that a missed target can be understood."""
+    """Profile the compiled engine, to explain missed targets."""
     text = (
         "\n## Where the time goes\n\nOne meta-gradient of firststep, K = 5, by torch's profiler, in ms; "
         f"with all on one thread. Code of commit {code_version()}.\n"
@@ -100,7 +100,7 @@ def where_the_time_goes() -> str:
 
 
 def convolutions_alone() -> str:
-    """Where the floor itself is soft."""
+    """Measure each convolution alone: the parts of the floor."""
     text = (
         "\n## Each convolution alone\n\nOf the support set, freed memory kept, in GFLOPS, counted as sums of "
         "products; *ours*: by what compiled graphs take for it, our own routines (`metagradient/compiler`) "
@@ -136,7 +136,7 @@ def others() -> str:
 
 
 def over_the_floor(record: Record) -> str:
-    """In turns, because the machine's speed changes by the minute."""
+    """Measure floor and engine in turns, because the machine's speed changes by the minute."""
     text = (
         "\n## Over the floor\n\nTime over the floor, both in turns, K = 5, freed memory kept where it says "
         f"so; code of commit {code_version()}.\n\n"

@@ -64,7 +64,7 @@ class Settings:
 
 
 def work(settings: Settings, result: Path) -> None:
-    """What each process of a launch does; rank 0 writes the times."""
+    """Run in each process of a launch; rank 0 writes the times."""
     ends: list[float] = []
 
     def watch(progress: TrainingProgress) -> None:
@@ -79,7 +79,7 @@ def work(settings: Settings, result: Path) -> None:
 
 
 def time_exchange(config: TrainConfig, team: Team) -> tuple[float, int]:
-    """Seconds of a meta-update's exchange alone, overlapped by nothing, and bytes of the parameters."""
+    """Return the seconds of a meta-update's exchange alone, and the bytes of the parameters."""
     meta = build_meta_learner(config, Preprocessing(image_size=config.image_size or 32, channels=1))
     gradients = {name: torch.ones_like(value) for name, value in meta.named_parameters()}
     times = []

@@ -48,7 +48,7 @@ def seconds(arguments: list[str]) -> float:
 
 
 def imports() -> dict[str, float]:
-    """Medians, interleaved; the files are in the system's cache after a first round."""
+    """Return interleaved medians; after a first round the files are in the system's cache."""
     found: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(REPEATS + 1):
         for name, arguments in COMMANDS.items():
@@ -57,7 +57,7 @@ def imports() -> dict[str, float]:
 
 
 def compiled(network: str) -> dict[str, float]:
-    """One start of each kind."""
+    """Measure one start of each kind."""
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         # The compiler keeps its header in the temporary folder, whatever the other variable says.

@@ -25,7 +25,7 @@ def at_most(what: str, goal: float, found: float, unit: str = "x") -> Target:
 
 
 def targets(measured: list[Measured]) -> Iterator[Target]:
-    """Those that this run can say something about."""
+    """Return the targets that this run can judge."""
     for one in measured:
         name, seconds = f"{one.network}, K = {one.steps}", one.seconds
         peers = [peer for peer in PEERS if peer in seconds]
@@ -90,7 +90,7 @@ def _by_steps(measured: list[Measured]) -> Iterator[Target]:
 
 
 def floors(found: dict[str, dict[str, float]]) -> Iterator[Target]:
-    """Of :mod:`over_the_floor`, by its case: medians of ratios whose two times were taken in turns."""
+    """Return the targets of :mod:`over_the_floor` by case: medians of ratios measured in turns."""
     for case, ratios in found.items():
         if case in OVER_THE_FLOOR:
             yield at_most(f"{case}: time over the floor", OVER_THE_FLOOR[case], ratios["median"])

@@ -33,7 +33,7 @@ REST = "dispatch and the rest"
 
 
 def shares(network: str, steps: int, *subset: str) -> dict[str, float]:
-    """Milliseconds of each part; with `all` on one thread, for the profiler does not see others."""
+    """Return milliseconds per part; `all` on one thread, because the profiler sees no other."""
     if "all" in subset:
         torch.set_num_threads(1)
     compute = CONTENDERS[" + ".join(["firststep", *subset])](network, steps)

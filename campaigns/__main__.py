@@ -1,4 +1,4 @@
-"""``python -m campaigns [kills|fuzz|all]``: run them, print the counts, exit with 1 on any violation."""
+"""Run ``python -m campaigns [kills|fuzz|all]``: print the counts, exit with 1 on any violation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CASES = {"fuzz": 10_000, "kills": 1_000}
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__)
     parser.add_argument("campaign", choices=("kills", "fuzz", "all"), nargs="?", default="all")
-    parser.add_argument("--cases", type=int, help="inputs (10,000) or kills (1,000); of each if all")
-    parser.add_argument("--kills", type=int, metavar="N", help="with all: so many kills, not --cases")
-    parser.add_argument("--seed", type=int, default=0, help="of the campaign: which cases there are")
+    parser.add_argument("--cases", type=int, help="number of inputs (10,000) or kills (1,000)")
+    parser.add_argument("--kills", type=int, metavar="N", help="with all: number of kills, if not --cases")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the campaign: decides its cases")
     parser.add_argument("--kind", action="append", help="only cases of this kind; may be repeated")
     parser.add_argument("--only", metavar="KIND:SEED", help="one case, as a violation names it")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")

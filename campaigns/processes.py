@@ -1,4 +1,4 @@
-"""Which processes are ours, from /proc: whatever a case has started must be gone after it."""
+"""Find and end child processes through /proc: all that a case has started must be gone after it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """From now on a grandchild whose parent dies becomes our child, so that none can hide."""
+    """Make this process the parent of orphaned grandchildren, so that none can hide."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
 
 
 def descendants(pid: int) -> list[int]:
-    """Children, their children and so on; zombies left out."""
+    """Return children, their children and so on, without zombies."""
     found = []
     for child in _children(pid):
         if not _is_zombie(child):

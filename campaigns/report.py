@@ -1,4 +1,4 @@
-"""Counts by kind, and every violation with the command that brings it back."""
+"""Count results by kind, and name the command that reproduces each violation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Result:
 
 
 def violation_lines(results: Iterable[Result]) -> list[str]:
-    """The violations grouped by promise, most frequent first, each with a few of its cases."""
+    """Return the violations by promise, most frequent first, each with a few of its cases."""
     groups: dict[str, list[tuple[Result, Violation]]] = defaultdict(list)
     for result in results:
         for violation in result.violations:
@@ -59,7 +59,7 @@ def violation_lines(results: Iterable[Result]) -> list[str]:
 
 
 def table(results: list[Result], markdown: bool = False) -> str:
-    """A row a kind: cases, how they ended, violations."""
+    """Return a row per kind: cases, how they ended, violations."""
     columns = sorted({result.count for result in results})
     header = ["kind", "cases", *columns, "violations", "seconds"]
     rows = []

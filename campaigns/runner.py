@@ -1,4 +1,4 @@
-"""Many cases, spread over processes that each fork their own children."""
+"""Run many cases, spread over processes that each fork their own children."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Planned:
 
 
 def plan(campaign: str, shares: dict[str, int], cases: int, seed: int) -> list[Planned]:
-    """So many cases, divided among the kinds by their shares and mixed; a pure function of the seed."""
+    """Divide ``cases`` among the kinds by their shares and mix them; a pure function of the seed."""
     total = sum(shares.values())
     planned: list[Planned] = []
     for number, (kind, share) in enumerate(shares.items()):
@@ -42,7 +42,7 @@ def plan(campaign: str, shares: dict[str, int], cases: int, seed: int) -> list[P
 
 
 def run_all(planned: Sequence[Planned], run_case: dict[str, RunCase], jobs: int) -> Iterator[Result]:
-    """The results as they come; ``jobs`` processes share the cases."""
+    """Yield the results as they come; ``jobs`` processes share the cases."""
     base = Path(tempfile.mkdtemp(prefix="firststep-campaign-"))
     adopt_orphans()
     import_everything()
@@ -104,7 +104,7 @@ def _shard(
 
 
 def progress(results: Iterator[Result], total: int) -> Iterator[Result]:
-    """Pass results on; on standard error, how far it is, and each violation's reproduction at once."""
+    """Yield the results, and print the progress on standard error."""
     start = last = time.monotonic()
     broken = 0
     for number, result in enumerate(results, 1):

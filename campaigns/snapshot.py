@@ -1,4 +1,4 @@
-"""What lies in a folder, and what has changed there."""
+"""Compare the contents of a folder before and after a command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEMPORARY = re.compile(
 
 
 def take(folder: Path) -> Snapshot:
-    """Every file, folder and link below, with a digest of each file's bytes."""
+    """Return every file, folder and link below, with a digest of each file's bytes."""
     root = os.fsencode(folder)
     found: Snapshot = {}
     for here, folders, files in os.walk(root):
@@ -42,12 +42,12 @@ def _what(path: bytes) -> str:
 
 
 def temporary_files(after: Snapshot, before: Snapshot | None = None) -> list[str]:
-    """Names of temporary files that were not there before."""
+    """Return the names of temporary files that were not there before."""
     return [_text(name) for name in after if TEMPORARY.search(name) and name not in (before or {})]
 
 
 def lost(before: Snapshot, after: Snapshot) -> list[str]:
-    """What existed and is gone or has other bytes."""
+    """Return the names that are gone or have other bytes."""
     return [_text(name) for name, what in before.items() if after.get(name) != what]
 
 

@@ -1,4 +1,4 @@
-"""What all cases start from, made once by the commands themselves: images, a trained run, its evaluation.
+"""Make what all cases start from, once, by the commands themselves: images, a trained run, its evaluation.
 
 Cases copy what they change. The stock itself must stay as it is, which every case checks.
 """
@@ -41,12 +41,12 @@ class Stock:
 
     @property
     def run(self) -> Path:
-        """Trained on the pictures; has an evaluation and a comparison's."""
+        """A run trained on the pictures, with an evaluation and that of a comparison."""
         return self.folder / "run"
 
     @property
     def results(self) -> Path:
-        """What ``firststep paper show`` wrote."""
+        """Results that ``firststep paper show`` wrote."""
         return self.folder / "results"
 
     @property
@@ -54,7 +54,7 @@ class Stock:
         return ["--data", "folder", "--data-path", str(self.pictures)]
 
     def environment(self, temporary: Path, home: Path) -> dict[str, str]:
-        """The user's own settings do not matter; caches are the stock's."""
+        """Return an environment without the user's own settings, with the caches of the stock."""
         kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
         return {
             **kept,
@@ -73,7 +73,7 @@ class Stock:
 
 
 def draw(path: Path, rng: Random, size: tuple[int, int] = (16, 16)) -> None:
-    """A small noisy image, the same for the same generator."""
+    """Draw a small noisy image, the same for the same generator."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.frombytes("RGB", size, rng.randbytes(3 * size[0] * size[1])).save(path)
 

@@ -64,7 +64,7 @@ class Outcome:
 
 
 def command(arguments: Sequence[str]) -> Function:
-    """The function of a child that is ``firststep ARGUMENTS``."""
+    """Return the function of a child that is ``firststep ARGUMENTS``."""
 
     def run() -> int:
         from firststep.cli import main
@@ -76,7 +76,7 @@ def command(arguments: Sequence[str]) -> Function:
 
 
 def program(words: Sequence[str]) -> Function:
-    """The function of a child that becomes another program."""
+    """Return the function of a child that becomes another program."""
 
     def run() -> int:
         os.execv(words[0], list(words))
@@ -112,12 +112,12 @@ class Child:
         return True
 
     def kill(self) -> None:
-        """This process alone, as a user or the kernel would."""
+        """Kill this process alone, as a user or the kernel would."""
         if self._status is None:
             os.kill(self.pid, signal.SIGKILL)
 
     def wait(self, seconds: float, grace: float = 5.0) -> Outcome:
-        """What became of it; after ``seconds`` it is killed, with all that it started."""
+        """Wait for the outcome; after ``seconds`` kill the child and all that it started."""
         timed_out = not self.ends_within(seconds)
         if timed_out:
             for pid in [self.pid, *descendants(self.pid)]:
@@ -143,7 +143,7 @@ def run(function: Function, surroundings: Surroundings, seconds: float, grace: f
 
 
 def _kept(name: str) -> int:
-    """A file in memory: a pipe would fill up, and a file on disk would stand in the case's way."""
+    """Make a file in memory: a pipe would fill up, and a file on disk could clash with the case."""
     return os.memfd_create(name)
 
 
@@ -154,7 +154,7 @@ def content(stream: int) -> str:
 
 
 def _live(function: Function, surroundings: Surroundings, out: int, err: int) -> None:
-    """All of the child's life; never returns."""
+    """Run the child from its start to its exit; never return."""
     status = 1
     try:
         os.setsid()
@@ -225,7 +225,7 @@ def _stream(kind: Stream, kept: int) -> int:
 
 
 def _finalise(status: int) -> int:
-    """What the interpreter does after the program, in its order."""
+    """Do what the interpreter does after the program, in its order."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for name in ("stdout", "stderr"):

@@ -25,12 +25,12 @@ Generator = Callable[..., str]
 
 
 def pages() -> list[Path]:
-    """Every page that may have generated parts."""
+    """Return every page that may have generated parts."""
     return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results" / "README.md"])
 
 
 def filled(text: str, generators: Mapping[str, Generator]) -> str:
-    """The text of a page with its generated parts made anew."""
+    """Return the text of a page with its generated parts made anew."""
 
     def fill(block: re.Match[str]) -> str:
         if block["name"] not in generators:

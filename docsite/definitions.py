@@ -36,13 +36,13 @@ def _tree(file: Path) -> ast.Module:
 
 
 def _public(module: str) -> Path:
-    """The file that lists a module's names: a package that loads them on use has it in ``public.py``."""
+    """Return the file that lists a module's names; a package that loads them on use has ``public.py``."""
     public = file_of(f"{module}.public")
     return public if public.is_file() else file_of(module)
 
 
 def exported(module: str) -> list[str]:
-    """``__all__`` of a module."""
+    """Return ``__all__`` of a module."""
     file = _public(module)
     for node in _tree(file).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -51,7 +51,7 @@ def exported(module: str) -> list[str]:
 
 
 def definition(module: str, name: str) -> Definition:
-    """Follows imports to the file where the name is defined."""
+    """Follow imports to the file where the name is defined."""
     file = _public(module)
     for node in ast.walk(_tree(file)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("firststep"):
@@ -74,7 +74,7 @@ def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
 
 
 def _text(node: ast.stmt | None) -> str:
-    """The docstring of an attribute: a string by itself on the next line."""
+    """Return the docstring of an attribute: a string by itself on the next line."""
     if (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)

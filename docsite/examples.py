@@ -14,21 +14,21 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def starts() -> dict[str, str]:
-    """Heading of the reference's first page → the code under it."""
+    """Return, by heading of the reference's first page, the code under it."""
     text = (FOLDER / "README.md").read_text()
     sections = re.findall(r"^### (.*?)\n.*?^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return {title.lower().replace(" ", "-"): code for title, code in sections}
 
 
 def start(module: str) -> str:
-    """What is run before the examples of a module: the code up to and with that under its heading."""
+    """Return what runs before the examples of a module: the code up to and under its heading."""
     code = starts()
     names = list(code)
     return "\n".join(code[name] for name in names[: names.index(start_of(module)) + 1])
 
 
 def examples(module: str, namespace: dict[str, Any]) -> list[doctest.DocTest]:
-    """The examples of a page of the reference; names without one have an empty list of examples."""
+    """Return the examples of a page of the reference; an empty list for a name without one."""
     parser = doctest.DocTestParser()
     found = []
     for names in GROUPS[module].values():

@@ -36,21 +36,21 @@ class Stated(NamedTuple):
     text: str
 
     def matches(self, number: float, half_width: float) -> bool:
-        """Whether it is these two, rounded as it is printed; a loss may be stated as a positive number."""
+        """Return whether it is these two, as rounded in print; a loss may be stated as a positive number."""
         value, width = self.text.replace("−", "-").replace("+", "").split(" ± ")
         near = [0.5 * 10 ** -len(part.partition(".")[2]) + 1e-6 for part in (value, width)]
         return abs(abs(number) - abs(float(value))) <= near[0] and abs(half_width - float(width)) <= near[1]
 
 
 def stated(path: Path) -> Iterator[Stated]:
-    """Every number with an interval on a page, outside of blocks of code and output."""
+    """Yield every number with an interval on a page, outside of blocks of code and output."""
     text = _OUTPUT.sub(lambda block: "\n" * block[0].count("\n"), path.read_text())
     for found in _INTERVAL.finditer(text):
         yield Stated(str(path.relative_to(ROOT)), text.count("\n", 0, found.start()) + 1, found[0])
 
 
 def without_source(path: Path) -> list[Stated]:
-    """Those that no table below results/ has."""
+    """Return the numbers of a page that no table below results/ has."""
     known = {pair for pairs in intervals().values() for pair in pairs}
     return [
         number

@@ -29,7 +29,7 @@ _DARK = "(prefers-color-scheme: dark)"
 
 
 def mathml(latex: str, *, display: bool) -> str:
-    """One formula as a ``<math>`` element."""
+    """Return one formula as a ``<math>`` element."""
     return convert(latex.strip(), display="block" if display else "inline")
 
 
@@ -48,7 +48,7 @@ class _Docstrings(Preprocessor):
 
 
 def themed(picture: str) -> str:
-    """Two pictures for one of two colour schemes.
+    """Return two pictures for one of two colour schemes.
 
     ``<picture>`` follows the system, as on GitHub. The site has a switch of its own, by which Material hides
     images whose address ends in ``#only-light`` or ``#only-dark``.
@@ -86,5 +86,5 @@ class DocsiteExtension(Extension):
 
 
 def makeExtension(**options: Any) -> DocsiteExtension:
-    """What Python-Markdown calls by this name."""
+    """Return the extension; Python-Markdown calls this name."""
     return DocsiteExtension(**options)

@@ -44,7 +44,7 @@ class _Requests(HTMLParser):
 
 
 def outside_requests(page: str) -> list[str]:
-    """Addresses elsewhere that a browser would fetch for this HTML, its inline styles included."""
+    """Return outside addresses that a browser would fetch for this HTML, its inline styles included."""
     parser = _Requests()
     parser.feed(page)
     styles = re.findall(r"<style[^>]*>(.*?)</style>", page, re.DOTALL | re.IGNORECASE)
@@ -52,7 +52,7 @@ def outside_requests(page: str) -> list[str]:
 
 
 def requests_of_site(site: Path) -> Iterator[tuple[Path, str]]:
-    """(file, address) of everything that the built pages, styles and pictures would fetch from elsewhere."""
+    """Return (file, address) of all that the built pages, styles and pictures would fetch from outside."""
     for path in sorted(site.rglob("*")):
         if path.suffix in (".html", ".svg"):
             addresses = outside_requests(path.read_text())

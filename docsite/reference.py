@@ -17,7 +17,7 @@ def page_name(module: str) -> str:
 
 
 def page(module: str) -> str:
-    """Markdown with a directive of mkdocstrings for each name."""
+    """Return Markdown with a directive of mkdocstrings for each name."""
     about = (ast.get_docstring(ast.parse(file_of(module).read_text())) or "").replace("::\n", ":\n")
     paragraphs = as_code(about).replace("``", "`")
     parts = [f"# {module}\n", f"{paragraphs}\n"]
@@ -38,7 +38,7 @@ NEEDS_A_RUN = ("evaluation", "training", "jobs", "paper", "deployment", "hub")
 
 
 def start_of(module: str) -> str:
-    """The heading in the reference's first page under which the examples of a module start."""
+    """Return the heading of the reference's first page under which a module's examples start."""
     if module.endswith(NEEDS_A_RUN):
         return "with-a-trained-run"
     return "with-data" if module.endswith("data") else "the-library"

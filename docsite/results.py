@@ -16,26 +16,26 @@ Row = dict[str, str]
 
 
 def read_csv(path: Path) -> list[Row]:
-    """The lines of a table; those with ``#`` say how it was made."""
+    """Return the lines of a table, without those with ``#``, which say how it was made."""
     with path.open(newline="") as file:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def numbers(folder: str) -> list[Row]:
-    """Of an experiment's folder, such as ``table2/glyphs-conv4-16``: steps of the trained length."""
+    """Return the numbers of a folder such as ``table2/glyphs-conv4-16``, at the trained rate."""
     rows = read_csv(RESULTS / folder / "numbers.csv")
     return [row for row in rows if row["rate_multiplier"] == "1.0" and row["accuracy"]]
 
 
 def cell(row: Row, value: str = "accuracy", width: str = "ci95", *, sign: bool = False) -> str:
-    """A number with its half-width; alone where there is none, because it is of one training among seeds."""
+    """Return a number with its half-width, or alone if there is none."""
     number = f"{float(row[value]):+.1f}" if sign else f"{float(row[value]):.1f}"
     return f"{number} ± {float(row[width]):.1f}" if row[width] else number
 
 
 @cache
 def intervals() -> dict[str, set[tuple[float, float]]]:
-    """Every number with its half-width in results/: file → pairs."""
+    """Return every number with its half-width in results/: file → pairs."""
     found: dict[str, set[tuple[float, float]]] = {}
     for path in sorted(RESULTS.rglob("*.csv")):
         pairs = found.setdefault(str(path.relative_to(ROOT)), set())
@@ -48,20 +48,20 @@ def intervals() -> dict[str, set[tuple[float, float]]]:
 
 
 def benchmarks() -> Iterator[dict[str, Any]]:
-    """The medians of every measured setting."""
+    """Yield the medians of every measured setting."""
     content = json.loads((ROOT / "benchmarks" / "results.json").read_text())
     for section in content["sections"].values():
         yield section["medians"]
 
 
 def over_the_floor() -> dict[str, float]:
-    """Medians of the time over the floor, by network, contender and whether freed memory was kept."""
+    """Return medians of the time over the floor, by network, contender and whether freed memory was kept."""
     content = json.loads((ROOT / "benchmarks" / "results.json").read_text())
     return {case: found["median"] for case, found in content["over the floor"].items()}
 
 
 def benchmark(network: str, steps: int, *contenders: str) -> dict[str, Any]:
-    """The first setting of a network and number of steps that has all these contenders."""
+    """Return the first setting of a network and number of steps that has all these contenders."""
     for medians in benchmarks():
         if (
             medians["network"] == network

@@ -56,7 +56,7 @@ def _number(cell: dict[str, float] | None, value: str = "accuracy", width: str =
 
 
 def gains(*folders: str) -> str:
-    """A line per pair of rows: accuracy of both, and the gain of the second, after 1 and 5 steps."""
+    """Return a line per pair of rows: accuracy of both, and the gain of the second, after 1 and 5 steps."""
     columns = ["result", "setting", "rows", "step 1", "gain", "step 5", "gain"]
     table = Table(columns, left_aligned=3)
     for folder in folders:
@@ -86,7 +86,7 @@ def _shared(one: str, other: str) -> str:
 
 
 def starts(*folders: str) -> str:
-    """A line per result of `heads`: accuracies after 1 and 5 steps by how the classifier starts."""
+    """Return a line per result of `heads`: accuracies after 1 and 5 steps by head."""
     table = Table(["result", "setting", "step", *HEADS.values()], left_aligned=2)
     for folder in folders:
         saved = _results()[folder]
@@ -98,7 +98,7 @@ def starts(*folders: str) -> str:
 
 
 def subsets(*folders: str) -> str:
-    """A line per set of constrained parameters: accuracies after 1 and 5 steps in each result."""
+    """Return a line per set of constrained parameters: accuracies after 1 and 5 steps in each result."""
     table = Table(
         ["constrained", *(f"{_link(folder)}, step {step}" for folder in folders for step in (1, 5))]
     )
@@ -109,7 +109,7 @@ def subsets(*folders: str) -> str:
 
 
 def bigger_steps(*folders: str) -> str:
-    """A line per result of `table3`: the gain of one step with a multiple of the trained rate."""
+    """Return a line per result of `table3`: the gain of one step with a multiple of the trained rate."""
     multiples = (1.0, 2.0, 3.0, 4.0, 5.0)
     headings = [f"gain, rate ×{times:g}" for times in multiples]
     table = Table(["result", "setting", *headings], left_aligned=2)
@@ -122,7 +122,7 @@ def bigger_steps(*folders: str) -> str:
 
 
 def methods(folder: str) -> str:
-    """A line per method: accuracy after 1 step, and the gains of the loss and of a shared head."""
+    """Return a line per method: accuracy after 1 step, and the gains of the loss and of a shared head."""
     saved = _results()[folder]
     ours = _ours(saved)
     table = Table(["method, step 1", "accuracy", "gain of the loss", "gain of a shared head"])

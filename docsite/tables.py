@@ -15,7 +15,7 @@ from firststep.utils.table import Cell, Table
 
 
 def accuracies(folder: str, *steps: str) -> str:
-    """A line for each row of an experiment, a column for each step."""
+    """Return a line per row of an experiment with a column per step."""
     rows: dict[str, dict[str, Row]] = {}
     for row in numbers(folder):
         rows.setdefault(row["row"], {})[row["step"]] = row
@@ -26,7 +26,7 @@ def accuracies(folder: str, *steps: str) -> str:
 
 
 def pair(folder: str, *steps: str) -> str:
-    """The first model of an experiment, the one that is compared with it, and their paired difference."""
+    """Return the first model of an experiment, the one compared with it, and their paired difference."""
     rows = {(row["row"], row["step"]): row for row in numbers(folder)}
     (second,) = {row["row"] for row in rows.values() if row["gain_over"] and row["step"] == steps[0]}
     first = rows[second, steps[0]]["gain_over"]
@@ -39,7 +39,7 @@ def pair(folder: str, *steps: str) -> str:
 
 
 def shipped(*steps: str) -> str:
-    """The three models that come with firststep."""
+    """Return the three models that come with firststep."""
     folder = RESULTS / "compare" / "glyphs-shipped-pair"
     lines = {"maml": "MAML", "maml + conditioning": "+ conditioning loss, the paper's"}
     models: dict[str, list[Row]] = {}
@@ -70,7 +70,7 @@ def shipped(*steps: str) -> str:
 
 
 def demo(*steps: str) -> str:
-    """The models that the demo trains, over its seeds."""
+    """Return the models that the demo trains, over its seeds."""
     lines = {
         "maml": "MAML",
         "maml + conditioning": "+ conditioning loss",
@@ -92,7 +92,7 @@ def demo(*steps: str) -> str:
 
 
 def added(name: str) -> int:
-    """What a method adds to Conv4-64 for 5-way tasks of 84 px."""
+    """Return the parameters that a method adds to Conv4-64 for 5-way tasks of 84 px."""
     return count_parameters(build_method(name), build_backbone("conv4", filters=64)).added
 
 
@@ -100,7 +100,7 @@ RIVALS = "rivals/cifar-fs-conv4-32-pretrained"
 
 
 def method(name: str) -> str:
-    """What a method adds, and what our comparison says of it: plain, with the loss, with a shared head."""
+    """Return what a method adds, and its rows of our comparison: plain, with the loss, with a shared head."""
     count = f"**Added to Conv4-64** (5-way, 84 px): {added(name):,} parameters."
     rows = {(row["row"], row["step"]): row for row in numbers(RIVALS)}
     page = f"[our comparison](../results/{RIVALS}/README.md)"
@@ -118,7 +118,7 @@ def method(name: str) -> str:
 
 
 def datasets() -> str:
-    """One line per dataset: its classes and the layouts that are read."""
+    """Return a line per dataset: its classes and the layouts that are read."""
     lines = ["| name | classes of train / val / test | layouts that are read |", "|---|---|---|"]
     for info in DATASETS.values():
         layouts = "; ".join(f"`{layout.what}`" for layout in info.layouts)

@@ -28,14 +28,14 @@ def tutorials() -> list[Path]:
 
 
 def blocks(text: str) -> Iterator[tuple[str, str | None]]:
-    """(code, output below it or None) of every Python block of a tutorial."""
+    """Return (code, output below it or None) of every Python block of a tutorial."""
     for code in _CODE.finditer(text):
         output = _OUTPUT.match(text, code.end())
         yield code["code"], output["text"] if output else None
 
 
 def with_outputs(text: str) -> str:
-    """Runs the tutorial in the current folder."""
+    """Run the tutorial in the current folder."""
     namespace: dict[str, object] = {"__name__": "__main__"}
 
     def run(block: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from firststep.utils.files import write_text
 
 
 def written() -> dict[Path, str]:
-    """File → what it should hold."""
+    """Return, by file, what it should hold."""
     files = {FOLDER / page_name(module): page(module) for module in GROUPS}
     files[DOCS / "images" / "speed.svg"] = speed_figure.figure()
     for saved in read_results(RESULTS):

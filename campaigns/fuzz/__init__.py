@@ -1,4 +1,4 @@
-"""Fuzz: inputs of every kind, damaged or made up, and the promise that each is used or refused in a line."""
+"""Fuzz: damaged and made-up inputs of every kind; each must be used, or refused in one line."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
 
 
 def _state(stock: Stock) -> list[tuple[str, int, int]]:
-    """Cheap: names, sizes and times of what cases share. Lock files come and go."""
+    """Return names, sizes and times of what cases share: cheap. Lock files come and go."""
     found = []
     for name in ("pictures", "support", "run", "results", "query.png"):
         root = stock.folder / name

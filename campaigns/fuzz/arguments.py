@@ -17,12 +17,12 @@ TYPES = (torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int8, 
 
 
 def pick(rng: Random, *values: Any) -> Any:
-    """One of them: of any type, which is the point."""
+    """Return one of the values, which may be of any type."""
     return rng.choice(values)
 
 
 def tensor(rng: Random, *shape: int, whole: float = 0.6) -> Any:
-    """Usually of the shape; sometimes of another, of another type, with odd values, or no tensor at all."""
+    """Return a tensor of the shape, or sometimes of another shape, type or value, or no tensor."""
     generator = torch.Generator().manual_seed(rng.randrange(2**31))
     made = torch.randn(shape, generator=generator)
     if rng.random() < whole:
@@ -63,7 +63,7 @@ def _other_shape(rng: Random, sizes: list[int]) -> list[int]:
 
 
 def labels(rng: Random, samples: int, classes: int, whole: float = 0.7) -> Any:
-    """One label a sample, or what somebody might pass instead."""
+    """Return one label per sample, or what somebody might pass instead."""
     if rng.random() < whole:
         return torch.tensor([i % classes for i in range(samples)])
     return pick(
@@ -84,7 +84,7 @@ def labels(rng: Random, samples: int, classes: int, whole: float = 0.7) -> Any:
 
 
 def show(*values: Any) -> str:
-    """Short enough for a line."""
+    """Return the values, short enough for a line."""
 
     def one(value: Any) -> str:
         if isinstance(value, torch.Tensor):

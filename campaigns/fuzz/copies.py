@@ -1,4 +1,4 @@
-"""The made-up copies of the datasets that the tests read, which are written by the tools of the real ones."""
+"""Import the tests' writers of small dataset copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HELPERS = Path(__file__).parents[2] / "tests" / "helpers"
 
 
 def dataset_copies() -> Any:
-    """The module ``dataset_copies`` of the tests, which imports its neighbours by their bare names."""
+    """Return the module ``dataset_copies`` of the tests, which imports its neighbours by their bare names."""
     if str(HELPERS) not in sys.path:
         sys.path.insert(0, str(HELPERS))
     return importlib.import_module("dataset_copies")

@@ -51,7 +51,7 @@ def _load(path: Path, size: int, channels: int, ink: bool) -> object:
 
 
 def images(rng: Random, sandbox: Sandbox) -> Case:
-    """One picture, alone, as a query, in a support set or in a dataset."""
+    """Make one picture: alone, as a query, in a support set or in a dataset."""
     content, what, expected = picture(rng)
     stock, work = sandbox.stock, sandbox.work
     where = rng.choice(("load", "load", "load", "query", "support", "dataset"))
@@ -99,7 +99,7 @@ def _copy(rng: Random, folder: Path, layouts: Layouts) -> tuple[str, str]:
 
 
 def pickles(rng: Random, sandbox: Sandbox) -> Case:
-    """A pickle or npz of a dataset, whole in one case of nine."""
+    """Make a pickle or npz of a dataset, whole in one case of nine."""
     dataset, layout = _copy(rng, sandbox.work / "own", PICKLED)
     path = rng.choice(sorted(p for p in (sandbox.work / "own").rglob("*") if p.is_file()))
     is_whole = rng.random() < 0.11
@@ -110,7 +110,7 @@ def pickles(rng: Random, sandbox: Sandbox) -> Case:
 
 
 def datasets(rng: Random, sandbox: Sandbox) -> Case:
-    """A folder of a dataset, or a cache."""
+    """Make a folder of a dataset, or a cache."""
     if rng.random() < 0.3:
         return _cache(rng, sandbox)
     dataset, layout = _copy(rng, sandbox.work / "own", FOLDERS)
@@ -120,7 +120,7 @@ def datasets(rng: Random, sandbox: Sandbox) -> Case:
 
 
 def _cache(rng: Random, sandbox: Sandbox) -> Case:
-    """A cache that is damaged, or that another version made."""
+    """Make a cache that is damaged."""
     work, stock = sandbox.work, sandbox.stock
     shutil.copytree(stock.pictures, work / "own")  # keeps the times, on which the name of the cache depends
     ignored = shutil.ignore_patterns("*.lock", "compiled*")
@@ -139,7 +139,7 @@ def _cache(rng: Random, sandbox: Sandbox) -> Case:
 
 
 def run_folders(rng: Random, sandbox: Sandbox) -> Case:
-    """A run or the results of ``paper``, of which a file or two are damaged."""
+    """Make a run or the results of ``paper`` with a damaged file or two."""
     is_run = rng.random() < 0.9
     name = "run" if is_run else "results"
     folder = sandbox.work / name

@@ -82,7 +82,7 @@ def _judge_message(case: Case, outcome: Outcome, broken) -> None:  # type: ignor
 
 
 def _shape(lines: list[str]) -> str:
-    """What messages of one cause have in common."""
+    """Return what messages of one cause have in common."""
     if any("╭" in line for line in lines):
         return "tyro's box"
     words = re.sub(r"['\"].*?['\"]|/\S+|[\d.e+-]+", "…", lines[0])
@@ -90,7 +90,7 @@ def _shape(lines: list[str]) -> str:
 
 
 def _cause(errors: str) -> str:
-    """Type of the last exception and the innermost line of firststep that it went through."""
+    """Return the type of the last exception and the innermost line of firststep that it passed."""
     places = IN_FIRSTSTEP.findall(errors)
     last = next((line for line in reversed(errors.splitlines()) if re.match(r"[\w.]+(:|$)", line)), "?")
     where = f" at {places[-1][0]}:{places[-1][1]}" if places else ""
@@ -102,5 +102,5 @@ def _is_below(name: str, roots: tuple[str, ...]) -> bool:
 
 
 def _is_above(name: str, roots: tuple[str, ...]) -> bool:
-    """A folder for results is made with those that it lies in."""
+    """Return whether a root lies below: a folder for results is made with its parents."""
     return any(root.startswith(f"{name}/") for root in roots)

@@ -23,7 +23,7 @@ def library(rng: Random, sandbox: Sandbox) -> Case:
 
 
 def _of_gram(function: str) -> Callable[[Random, Sandbox], Made]:
-    """Functions of a Gram matrix."""
+    """Return a generator of calls with a Gram matrix."""
 
     def make(rng: Random, sandbox: Sandbox) -> Made:
         gram = tensor(rng, pick(rng, 1, 2, 5), pick(rng, 1, 3, 8), whole=0.5)
@@ -39,7 +39,7 @@ def _of_gram(function: str) -> Callable[[Random, Sandbox], Made]:
 
 
 def _of_logits(function: str) -> Callable[[Random, Sandbox], Made]:
-    """Functions of logits and labels, and some of features too."""
+    """Return a generator of calls with logits and labels, sometimes features too."""
 
     def make(rng: Random, sandbox: Sandbox) -> Made:
         n, classes = pick(rng, 1, 2, 10), pick(rng, 2, 5)

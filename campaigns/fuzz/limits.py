@@ -24,7 +24,7 @@ def limited(before: Callable[[], None] | None) -> Callable[[], None]:
 
 
 def python_call(call: Callable[[], object] | None, expected: str) -> Callable[[], int]:
-    """Status 0 and a result that is finite, or 2 and a line for an error that a caller can expect."""
+    """Return a function with status 0 for a finite result, or 2 and a line for an expected error."""
 
     def run() -> int:
         from firststep import FirststepError
@@ -57,7 +57,7 @@ def _is_of_a_layer(error: Exception) -> bool:
 
 
 def describe(value: object) -> str:
-    """A result in words, with ``nan`` or ``inf`` wherever it has one."""
+    """Return a result in words, with ``nan`` or ``inf`` wherever it has one."""
     import numpy as np
     import torch
 

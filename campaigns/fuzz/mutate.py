@@ -26,7 +26,7 @@ NASTY_VALUES: Sequence[Any] = (
 
 
 def damaged(rng: Random, data: bytes, times: int | None = None) -> bytes:
-    """Some bytes changed, moved, doubled, lost or cut off; the start more often, where headers are."""
+    """Return the data with some bytes changed, doubled or lost, more often near the start (headers)."""
     content = bytearray(data)
     for _ in range(times or rng.choice((1, 1, 1, 2, 4, 16))):
         if not content:
@@ -57,7 +57,7 @@ def damaged(rng: Random, data: bytes, times: int | None = None) -> bytes:
 
 
 def changed_json(rng: Random, value: Any, times: int | None = None) -> Any:
-    """A few entries replaced, removed, added or doubled, anywhere in it."""
+    """Return the value with a few entries replaced, removed, added or doubled at any depth."""
     result = copy.deepcopy(value)
     for _ in range(times or rng.choice((1, 1, 1, 2, 3))):
         result = _change(rng, result)
@@ -83,7 +83,7 @@ def _change(rng: Random, value: Any) -> Any:
 
 
 def _near(rng: Random, value: Any) -> Any:
-    """Another value: of the same kind half the time, so that it gets past the first check."""
+    """Return another value, of the same kind half the time, to get past the first check."""
     if rng.random() < 0.5:
         if isinstance(value, str):
             return rng.choice(NASTY_TEXT)
@@ -93,7 +93,7 @@ def _near(rng: Random, value: Any) -> Any:
 
 
 def json_bytes(rng: Random, value: Any) -> bytes:
-    """As a file, sometimes in another encoding or cut."""
+    """Return the value as a file, sometimes in another encoding or damaged."""
     text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
     encoding = rng.choice(("utf-8",) * 8 + ("utf-16", "latin-1"))
     data = text.encode(encoding, "surrogatepass" if encoding != "latin-1" else "replace")

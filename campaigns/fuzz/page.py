@@ -62,7 +62,7 @@ def _check(answer: bytes, sent: Sent, hidden: str) -> None:
 
 
 def _answer(port: int, sent: Sent) -> bytes:
-    """Empty where there is none: the server may wait for the rest of what is not whole, or hang up on it."""
+    """Return the answer, or nothing: the server may wait for the rest of a broken request, or hang up."""
     parts = []
     with socket.create_connection(("127.0.0.1", port), timeout=45 if sent.whole else 1.5) as connection:
         try:

@@ -78,7 +78,7 @@ def _output_is_no_folder(rng: Random, sandbox: Sandbox) -> Case:
 
 
 def _no_permission(rng: Random, sandbox: Sandbox) -> Case:
-    """The superuser may write everywhere, so the child becomes nobody."""
+    """Run as nobody, because the superuser may write everywhere."""
     (sandbox.work / "locked").mkdir()
     case = _writing(rng, sandbox, rng.choice(("locked", "locked/deep")))
     case.writes = ("locked", "s.png")
@@ -159,7 +159,7 @@ def _folder_gone(rng: Random, sandbox: Sandbox) -> Case:
 
 
 def _interrupted(rng: Random, sandbox: Sandbox) -> Case:
-    """Ctrl-C at any moment: 130 and a line, unless the command has ended before."""
+    """Send Ctrl-C at any moment: 130 and a line, unless the command has ended before."""
     delay = rng.choice((0.01, 0.03, rng.uniform(0, 0.3), rng.uniform(0, 0.8)))
 
     def later() -> None:

@@ -176,7 +176,7 @@ def user_modules(rng: Random, sandbox: Sandbox) -> Case:
 
 
 def _diagnosed(rng: Random, sandbox: Sandbox) -> Case:
-    """A network, whose module, factory or forward pass is wrong."""
+    """Diagnose a network whose module, factory or forward pass is wrong."""
     name, parts, error = "mine:net", dict(GOOD), rng.choice(ERRORS)
     what = rng.choice(("import", "raise", "raise", "forward", "factory", "source", "name", "good"))
     if what == "raise":
@@ -196,7 +196,7 @@ def _diagnosed(rng: Random, sandbox: Sandbox) -> Case:
 
 
 def _registered(rng: Random, sandbox: Sandbox) -> Case:
-    """A module of registered parts, which a training uses if the module gets that far."""
+    """Train with a part that a module registers, if the module gets that far."""
     line, error = rng.choice(REGISTERED), rng.choice(ERRORS)
     source, flags = REGISTERING.format(error=error) + line, USED_BY.get(line.partition("(")[0], ())
     if rng.random() < 0.15:

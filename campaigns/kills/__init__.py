@@ -99,7 +99,7 @@ class _Case:
 
 
 def run_case(kind: str, seed: int, stock: Stock, folder: Path) -> Result:
-    """One kill, sometimes several in a row, then the work is finished and compared."""
+    """Kill a command once or several times, finish the work, and compare."""
     begun = time.monotonic()
     rng = Random(f"{kind} {seed}")
     case = _Case(kind, stock, folder)
@@ -188,7 +188,7 @@ def _killed(
 
 
 def _kill(workload: Workload, child: Child, rng: Random) -> str:
-    """The process itself, or one of those that it has started."""
+    """Kill the process itself, or one of those that it has started."""
     if workload.victim == "itself":
         child.kill()
         return "itself"
@@ -222,7 +222,7 @@ def _finish(case: _Case) -> list[Violation]:
 
 
 def _draw_glyphs(stock: Stock) -> None:
-    """The demo's data, drawn once into the cache of the stock."""
+    """Draw the demo's data once into the cache of the stock."""
     if not any((stock.folder / "cache").glob("glyphs-32px-*/dataset.json")):
         arguments = ["data", "glyphs", "--size", "32", "--sheet", str(stock.folder / "glyphs.png")]
         warm.run(warm.command(arguments), stock.surroundings(stock.folder), 600)

@@ -1,6 +1,6 @@
-"""Whether two folders of results are equal bit for bit, and the little that is not compared.
+"""Compare two folders of results bit for bit. Not compared:
 
-| not compared | why |
+| file | why |
 |---|---|
 | ``sessions.json`` | how long each session took, and that there were several |
 | ``tensorboard/`` | events carry the time of day, and their files the number of the process |
@@ -23,7 +23,7 @@ TRAINING_TIME = re.compile(rb'.*(training[ _](time|seconds)|"(seconds|killed)":)
 
 
 def results(work: Path) -> dict[str, str]:
-    """{path: digest} of every file that must be the same."""
+    """Return {path: digest} of every file that must be the same."""
     found = {}
     for here, _, files in os.walk(work):
         for name in files:
@@ -50,7 +50,7 @@ def _pixels(path: Path) -> str:
 
 
 def differences(expected: dict[str, str], found: dict[str, str]) -> list[str]:
-    """What is missing, too many or different."""
+    """Return which files are missing, unexpected or different."""
     words = []
     for name in sorted(expected.keys() | found.keys()):
         if name not in found:

@@ -1,4 +1,4 @@
-"""Three ways to die without a word: at a random moment, before a file operation, in the middle of a write."""
+"""Three ways to kill a process: at a random moment, before a file operation, in the middle of a write."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _die() -> None:
 
 
 def _watch(counter: _Counter) -> None:
-    """Python's own operations by the audit hook; those that it does not see by standing before them."""
+    """Count Python's own operations by the audit hook, others by wrapping their functions."""
     sys.addaudithook(counter)
     tensors: Any = importlib.import_module("safetensors.torch")
 
@@ -67,12 +67,12 @@ def _watch(counter: _Counter) -> None:
 
 
 def kill_before_operation(root: str, n: int) -> Callable[[], None]:
-    """Called in a child: SIGKILL just before its n-th operation on files below ``root``."""
+    """Return a hook for a child: SIGKILL just before its n-th operation on files below ``root``."""
     return lambda: _watch(_Counter(root, n, _die))
 
 
 def count_operations(root: str, report: int) -> Callable[[], None]:
-    """Called in a child: at its end, the number of operations into the file descriptor ``report``."""
+    """Return a hook for a child: write its number of operations into the descriptor ``report``."""
 
     def start() -> None:
         counter = _Counter(root, -1, lambda: None)
@@ -83,7 +83,7 @@ def count_operations(root: str, report: int) -> Callable[[], None]:
 
 
 def kill_in_write(size: int) -> Callable[[], None]:
-    """Called in a child: the kernel kills it when a file of its gets longer than ``size`` bytes.
+    """Return a hook for a child: the kernel kills it when a file gets longer than ``size`` bytes.
 
     SIGXFSZ, which Python ignores unless told otherwise, runs no code of the process, as SIGKILL.
     """

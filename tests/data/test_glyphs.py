@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import glyph_selection as selection
 from firststep.data import Dataset, Episodes, open_dataset
+from firststep.data import glyphs as glyphs_package
 from firststep.data.draws import Draws
-from firststep.data.glyphs import glyph_classes, select
+from firststep.data.glyphs import glyph_classes
 from firststep.data.glyphs.drawing import sample, upright
 from firststep.data.glyphs.outlines import FACES, fonts_digest
 from firststep.data.glyphs.raster import SUBPIXELS, fill, shrink, thicken
@@ -52,19 +54,19 @@ def test_no_script_is_in_two_splits() -> None:
 
 def test_frozen_catalogue_is_what_the_fonts_give(tmp_path: Path) -> None:
     fresh = tmp_path / "catalogue.json"
-    select.write(fresh)
-    assert fresh.read_text() == Path(select.__file__).with_name("catalogue.json").read_text()
+    selection.write(fresh)
+    assert fresh.read_text() == Path(glyphs_package.__file__).with_name("catalogue.json").read_text()
 
 
 def test_classes_look_different_within_and_between_splits() -> None:
     """The mean unmatched ink of the first characters of any two classes is above the limit."""
     first = [forms[0][0] for classes in glyph_classes().values() for forms in classes.values()]
-    by_face = select.unmatched_ink(first)
+    by_face = selection.unmatched_ink(first)
     shared = (~np.isnan(by_face)).sum(axis=0)
     mean = np.nansum(by_face, axis=0) / np.maximum(shared, 1)
     np.fill_diagonal(mean, np.inf)
     mean[shared == 0] = np.inf
-    assert mean.min() > select.ALIKE
+    assert mean.min() > selection.ALIKE
 
 
 def test_look_alikes_are_one_class() -> None:

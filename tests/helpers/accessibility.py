@@ -12,6 +12,6 @@ _RULES = Path(__file__).with_suffix(".js")
 
 
 def shortcomings(page: Page) -> list[str]:
-    """A line for everything wrong: names, references, structure, contrast, size of what is pressed."""
+    """Return a line per fault of names, references, structure, contrast or size of controls."""
     found: list[str] = page.evaluate(_RULES.read_text().partition("\n")[2])
     return found

@@ -82,7 +82,7 @@ class Tab:
         return self.page.get_by_role("article", name=f"Class {name}", exact=True)
 
     def settled(self, models: int = 2) -> None:
-        """All models have answered the newest examples."""
+        """Wait until all models have answered the newest examples."""
         from playwright.sync_api import expect
 
         expect(self.page.locator(".model[data-status=done]")).to_have_count(models)
@@ -91,7 +91,7 @@ class Tab:
         return [str(box.input_value()) for box in self.page.get_by_label("Name of the class").all()]
 
     def draw(self, pad: Locator, points: Sequence[Point]) -> None:
-        """With the mouse, as a hand does: down, many small moves, up."""
+        """Draw with the mouse, as a hand does: down, many small moves, up."""
         pad.scroll_into_view_if_needed()
         box = pad.bounding_box()
         assert box is not None
@@ -103,7 +103,7 @@ class Tab:
         self.page.mouse.up()
 
     def drop(self, target: Locator, paths: Sequence[Path]) -> None:
-        """Files or folders from the file manager, as the browser itself gets them."""
+        """Drop files or folders from the file manager, as the browser itself gets them."""
         target.scroll_into_view_if_needed()
         box = target.bounding_box()
         assert box is not None
@@ -115,7 +115,7 @@ class Tab:
         session.detach()
 
     def teach_two(self) -> None:
-        """From an empty page: a drawn square is A, a drawn dash is B."""
+        """Teach an empty page two classes: a drawn square is A, a drawn dash is B."""
         from playwright.sync_api import expect
 
         self.button("Start empty").click()

@@ -48,7 +48,7 @@ def official(dataset: str) -> OfficialSplits:
 
 
 def some_classes(dataset: str, count: int = 6) -> dict[str, list[str]]:
-    """The first few official classes of each split, in the order of their names."""
+    """Return the first few official classes of each split, in the order of their names."""
     return {split: sorted(names)[:count] for split, names in official(dataset).classes.items()}
 
 
@@ -60,7 +60,7 @@ def expected(classes: dict[str, list[str]], images: int) -> Expected:
 
 
 def numbered(classes: dict[str, list[str]], images: int) -> Expected:
-    """The same where the files know the classes by numbers only."""
+    """Return the same where the files know the classes by numbers only."""
     return {
         split: {f"{split} label {k:03d}": [colour(n, i) for i in range(images)] for k, n in enumerate(names)}
         for split, names in classes.items()
@@ -83,7 +83,7 @@ Write = Callable[[Path, object], None]
 
 
 def omniglot(root: Path) -> Expected:
-    """105 px, one bit, ink 0."""
+    """Write images of 105 px and one bit; ink is 0."""
     classes = some_classes("omniglot")
     for split, names in classes.items():
         for name in names:
@@ -112,7 +112,7 @@ def _cifar_rows(names: list[str], first: int, images: int) -> tuple[np.ndarray, 
 
 
 def cifar_original(root: Path, dataset: str) -> Expected:
-    """train, test and meta, as Krizhevsky's Python 2 wrote them."""
+    """Write train, test and meta, as Krizhevsky's Python 2 did."""
     facts = official(dataset)
     names = sorted(name for split in facts.classes.values() for name in split)
     folder = root / "cifar-100-python"
@@ -214,7 +214,7 @@ def _tiered_labels(names: list[str], images: int, strings: list[str] | None) -> 
 
 
 def tiered_png(root: Path) -> Expected:
-    """A Python 2 list of what OpenCV's imencode returns: uint8 arrays [n, 1]."""
+    """Write a Python 2 list of what OpenCV's imencode returns: uint8 arrays [n, 1]."""
     classes = some_classes("tiered-imagenet")
     for split, names in classes.items():
         items = [np.frombuffer(encoded(n, i, 84), np.uint8)[:, None] for n in names for i in range(3)]
@@ -224,7 +224,7 @@ def tiered_png(root: Path) -> Expected:
 
 
 def tiered_png_bytes(root: Path) -> Expected:
-    """A list of PNG bytes with text keys, as re-pickled by Python 3."""
+    """Write a list of PNG bytes with text keys, as re-pickled by Python 3."""
     classes = some_classes("tiered-imagenet")
     for split, names in classes.items():
         newest_pickle(root / f"{split}_images_png.pkl", [encoded(n, i, 84) for n in names for i in range(3)])
@@ -234,7 +234,7 @@ def tiered_png_bytes(root: Path) -> Expected:
 
 
 def tiered_npz(root: Path) -> Expected:
-    """OpenCV decoded them, so the arrays are BGR."""
+    """Write BGR arrays, as OpenCV decodes them."""
     classes = some_classes("tiered-imagenet")
     for split, names in classes.items():
         images = np.stack([array(n, i, 84) for n in names for i in range(3)])[..., ::-1]

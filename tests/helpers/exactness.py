@@ -17,7 +17,7 @@ RATE, STEPS, GAMMA = 0.3, 2, 0.5
 def check_exact(
     network: nn.Module, task: Task, subset: str = "all", rate: float = RATE, **options: object
 ) -> MetaLearner:
-    """Loss and gradient of a meta-learner against plain autograd."""
+    """Check loss and gradient of a meta-learner against plain autograd."""
     meta = MetaLearner(
         network, maml(rate), steps=STEPS, conditioning=Conditioning(subset=subset, weight=GAMMA), **options
     )

@@ -30,7 +30,7 @@ def fail_on(rank: int, mine: int) -> int:
 
 
 def check_non_finite(out: Path) -> None:
-    """All ranks stop at the same update and name the same episode, on whichever rank it was."""
+    """Check that all ranks stop at the same update and name the same episode."""
     config = TrainConfig(
         filters=4, image_size=16, shots=1, queries=1, steps=1, meta_batch=5, outer_rate=1e30,
         updates=50, validate_every=1, validation_episodes=2, threads=1,
@@ -85,7 +85,7 @@ def check_team() -> None:
 
 
 def check_barrier(team: Team) -> None:
-    """Nobody passes before the last rank, which is late, has got there; all read the same clock."""
+    """Check that no rank passes before the last one, which is late, has arrived."""
     time.sleep(0.1 * team.rank)
     before = time.monotonic()
     team.barrier()

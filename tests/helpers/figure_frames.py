@@ -28,7 +28,7 @@ def accuracies(
     tasks: tuple[tuple[int, int], ...] = ((5, 5),),
     models: tuple[tuple[str, str], ...] = METHODS,
 ) -> pd.DataFrame:
-    """Every number differs, so that one in the wrong place is seen."""
+    """Return numbers that all differ, so that one in the wrong place is seen."""
     rows = [
         {
             "source": source,
@@ -126,7 +126,7 @@ def draw(name: str, frames: tuple[pd.DataFrame, pd.DataFrame], note: str = "A no
 
 @functools.cache
 def full(name: str) -> Figure:
-    """Drawn once, for all who only look at it."""
+    """Draw the figure once, for all tests that only look at it."""
     return draw(name, FULL[name])
 
 
@@ -139,7 +139,7 @@ def legend(figure: Figure) -> list[str]:
 
 
 def axes_of(figure: Figure, title: str) -> Axes:
-    """The panel whose title contains the words."""
+    """Return the panel whose title contains the words."""
     found = [axes for axes in figure.axes if title in " ".join(axes.get_title().split())]
     assert len(found) == 1, [axes.get_title() for axes in figure.axes]
     return found[0]
@@ -150,7 +150,7 @@ def numbers(line: Line2D) -> list[float]:
 
 
 def line(axes: Axes, label: str) -> list[float]:
-    """The numbers of a labelled line, with or without error bars."""
+    """Return the numbers of a labelled line, with or without error bars."""
     handles, labels = axes.get_legend_handles_labels()
     found = handles[labels.index(label)]
     return numbers(found if isinstance(found, Line2D) else found.lines[0])

@@ -24,7 +24,7 @@ def meta_sgd(rate: float) -> Formula:
 
 
 def meta_curvature(rate: float) -> Formula:
-    """The whole matrix of a layer, as a Kronecker product, times its flattened gradient."""
+    """Return the whole matrix of a layer, as a Kronecker product, times its flattened gradient."""
 
     def transformed(name: str, grad: Tensor, rule_params: Params) -> Tensor:
         layer, kind = name.rsplit(".", 1)
@@ -45,7 +45,7 @@ def meta_curvature(rate: float) -> Formula:
 
 
 def gap(rate: float) -> Formula:
-    """Σ_i softplus₂(m_i) u_i u_iᵀ G, the u_i from the eigenvectors of G Gᵀ."""
+    """Return Σ_i softplus₂(m_i) u_i u_iᵀ G, with u_i the eigenvectors of G Gᵀ."""
 
     def transformed(grad: Tensor, m: Tensor) -> Tensor:
         matrix = grad.reshape(len(grad), -1)
@@ -108,7 +108,7 @@ def maml_plus_plus(rate: float) -> Formula:
 
 
 def gauss_newton(rate: float) -> Formula:
-    """(JᵀJ + λ I) δ = -Jᵀ r, dense in the parameters, λ a hundredth of the mean eigenvalue of J Jᵀ."""
+    """Solve (JᵀJ + λ I) δ = -Jᵀ r, dense in the parameters; λ is 1 % of the mean eigenvalue of J Jᵀ."""
 
     def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
         jacobian = dense_jacobian(loss.residuals, values, list(values))

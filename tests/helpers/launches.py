@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def torchrun(processes: int, *program: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
-    """``torchrun --nproc-per-node PROCESSES PROGRAM``, started."""
+    """Start ``torchrun --nproc-per-node PROCESSES PROGRAM``."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     return subprocess.Popen(
         [*launcher, "--nproc-per-node", str(processes), *options, *program],
@@ -21,7 +21,7 @@ def torchrun(processes: int, *program: str, options: Sequence[str] = ()) -> subp
 
 
 def ended(process: subprocess.Popen[str], timeout: float = 400) -> tuple[str, str]:
-    """Standard output and error, once it has ended."""
+    """Return standard output and error once it has ended."""
     try:
         return process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -31,7 +31,7 @@ def ended(process: subprocess.Popen[str], timeout: float = 400) -> tuple[str, st
 
 
 def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Standard output and error, once it has ended well."""
+    """Return standard output and error once it has ended well."""
     out, errors = ended(process)
     assert process.returncode == 0, errors
     return out, errors

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def is_alive(pid: int) -> bool:
-    """A zombie, which nobody has waited for, is dead."""
+    """Return whether a process lives; a zombie is dead."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -17,13 +17,13 @@ def is_alive(pid: int) -> bool:
 
 
 def workers_of(pid: int) -> list[int]:
-    """The worker processes that multiprocessing has started for a process."""
+    """Return the worker processes that multiprocessing has started for a process."""
     children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     return [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def all_gone(pids: Iterable[int], seconds: float) -> bool:
-    """Whether all of them end within so many seconds."""
+    """Return whether all of them end within ``seconds``."""
     left, deadline = set(pids), time.monotonic() + seconds
     while left and time.monotonic() < deadline:
         left = {pid for pid in left if is_alive(pid)}

@@ -23,7 +23,7 @@ def small_conv(dtype: torch.dtype = torch.float64) -> nn.Module:
 
 
 def shallow_conv(dtype: torch.dtype = torch.float64) -> nn.Module:
-    """Two blocks, for the images of :func:`shallow_task`: references and compilers take half the time.
+    """Return two blocks for the images of :func:`shallow_task`: references and compilers take half the time.
 
     With maml of rate 0.2 and tasks of 3 classes, several tests compile the same graphs, which the compiler
     then finds in its cache.
@@ -68,7 +68,7 @@ class OwnNetwork(nn.Module):
 
 
 def perturbed_rule_params(method: Method, model: FunctionalModule, spread: float = 0.1) -> dict[str, Tensor]:
-    """A rule's own parameters, away from the special values that they start at."""
+    """Return a rule's own parameters, away from the special values that they start at."""
     rule_params = method.rule.init(model, model.params(), generator(11))
     source = generator(12)
     return {

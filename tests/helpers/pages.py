@@ -71,7 +71,7 @@ class Snippet:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     def run(self, namespace: dict[str, object]) -> None:
-        """Tracebacks show the page's own line numbers."""
+        """Run a block so that tracebacks show the page's own line numbers."""
         exec(compile(self.given, f"{self} (given)", "exec"), namespace)
         exec(compile("\n" * (self.line - 1) + self.code, str(self.page), "exec"), namespace)
 
@@ -94,7 +94,7 @@ class CommandLine:
 
 
 def parts(page: Path, text: str | None = None) -> Iterator[Part]:
-    """The blocks and paragraphs of a page in order."""
+    """Return the blocks and paragraphs of a page in order."""
     text = page.read_text() if text is None else text
     for found in _PART.finditer(text):
         kind = next(name for name in ("fenced", "indented", "prose") if found[name] is not None)
@@ -117,20 +117,20 @@ def parts(page: Path, text: str | None = None) -> Iterator[Part]:
 
 
 def snippets(page: Path, text: str | None = None) -> Iterator[Snippet]:
-    """The Python blocks of a page in order."""
+    """Return the Python blocks of a page in order."""
     for part in parts(page, text):
         if part.language == "python":
             yield Snippet(part.page, part.line, part.code, part.given, part.skipped)
 
 
 def command_lines(page: Path, text: str | None = None) -> Iterator[list[str]]:
-    """The arguments of every ``firststep`` that a page shows, in blocks and in running text."""
+    """Return the arguments of every ``firststep`` that a page shows, in blocks and in running text."""
     for part in parts(page, text):
         yield from (line.words for line in commands(part.shown, part.language))
 
 
 def commands(text: str, language: str) -> Iterator[CommandLine]:
-    """The command lines of a block or paragraph."""
+    """Return the command lines of a block or paragraph."""
     if language == "sh":
         for line in text.replace("\\\n", " ").splitlines():
             yield from _command(_PROMPT.sub("", line.strip()))

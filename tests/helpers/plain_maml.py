@@ -42,7 +42,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, *rest: Any) -> Tensor:
-    """Bag by bag; ``rest`` as torch's own function has its arguments."""
+    """Compute bag by bag; ``rest`` are further arguments of torch's function."""
     _, _, _, mode, _, per_sample_weights, include_last_offset, padding_idx = rest
     ends = [0] if offsets is None else offsets.tolist()
     if offsets is not None and not include_last_offset:
@@ -65,7 +65,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
 
 @contextmanager
 def textbook_operations() -> Iterator[None]:
-    """Operations that torch differentiates only once, written out."""
+    """Write out operations that torch differentiates only once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(F, "scaled_dot_product_attention", attention)
         patch.setattr(F, "hardsigmoid", hardsigmoid)
@@ -87,7 +87,7 @@ def residuals_gram(module: nn.Module, params: Params, x: Any, y: Tensor, psi: Se
 def outer_loss_and_gradient(
     module: nn.Module, task: Task, *, rate: float, steps: int, psi: Sequence[str] = (), gamma: float = 0.0
 ) -> tuple[Tensor, Params]:
-    """Query loss after ``steps`` steps plus γ times the mean log-variance of the Gram matrices on the way."""
+    """Return query loss after ``steps`` steps plus γ times the mean log-variance of the Gram matrices."""
     start = {n: p.detach().clone().requires_grad_() for n, p in module.named_parameters() if p.requires_grad}
     theta, total = dict(start), torch.zeros((), dtype=torch.float64)
     for _ in range(steps):

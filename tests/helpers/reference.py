@@ -41,7 +41,7 @@ class SupportLoss:
 
 
 def dense_jacobian(residuals: Callable[[Params], Tensor], params: Params, psi: Sequence[str]) -> Tensor:
-    """One backward pass per residual, all of it held, differentiable."""
+    """Compute one backward pass per residual, all of it held, differentiable."""
     # Partial derivatives at this point: a parameter that did not move is also an ancestor of those that did,
     # through the earlier steps, and that path must not count. So differentiate by fresh copies.
     params = {name: value.clone() for name, value in params.items()}
@@ -61,13 +61,13 @@ def dense_jacobian(residuals: Callable[[Params], Tensor], params: Params, psi: S
 
 
 def dense_gram(residuals: Callable[[Params], Tensor], params: Params, psi: Sequence[str]) -> Tensor:
-    """J Jᵀ, with J as it is."""
+    """Return J Jᵀ with the dense J."""
     jacobian = dense_jacobian(residuals, params, psi)
     return jacobian @ jacobian.T
 
 
 def log_variance(gram: Tensor) -> Tensor:
-    """Var(log10 λ), for a matrix of full rank."""
+    """Return Var(log10 λ) for a matrix of full rank."""
     return torch.linalg.eigvalsh(gram).log10().var(correction=0)
 
 
@@ -86,7 +86,7 @@ def unrolled_meta_gradient(
     step_weights: Sequence[float] | None = None,
     query_weights: Sequence[float] | None = None,
 ) -> tuple[Tensor, Params, Params]:
-    """Outer loss of one task and its gradients by θ and by the rule's own parameters, for any update rule."""
+    """Return the outer loss of one task and its gradients by θ and the rule's parameters, for any rule."""
     support, support_y, query, query_y = task
     start = {name: p.detach().clone().requires_grad_() for name, p in module.named_parameters()}
     rule_params = {name: value.detach().clone().requires_grad_() for name, value in rule_params.items()}
@@ -139,7 +139,7 @@ def relative_error(got: Tensor, expected: Tensor) -> float:
 
 
 def total_error(got: Params, expected: Params) -> float:
-    """Relative error of all gradients as one long vector: entries that are exactly 0 do not distort it."""
+    """Return the relative error of all gradients as one vector, which entries of exactly 0 do not distort."""
     assert got.keys() == expected.keys()
     if not expected:
         return 0.0

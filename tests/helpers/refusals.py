@@ -11,7 +11,7 @@ from firststep.errors import FirststepError
 
 
 def refused(name: str, path: Path, match: str = ".", **options: bool) -> str:
-    """Open a dataset, and return the one line with which it is refused, which matches ``match``."""
+    """Open a dataset; return the one line with which it is refused, which matches ``match``."""
     with pytest.raises(FirststepError, match=match) as caught:
         open_dataset(name, path, **options)
     message = str(caught.value)

@@ -35,13 +35,13 @@ def tiny_run(folder: Path, **changes: object) -> Run:
 
 
 def width(image: Path) -> int:
-    """Of a image file, which must be readable."""
+    """Return the width of an image file, which must be readable."""
     with Image.open(image) as opened:
         opened.load()
         return opened.width
 
 
 def same_run(first: Path, second: Path) -> None:
-    """Bit-identical checkpoints and metrics."""
+    """Return whether checkpoints and metrics are bit-identical."""
     for name in ("checkpoints/last.safetensors", "checkpoints/best.safetensors", "metrics.jsonl"):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name

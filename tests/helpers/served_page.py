@@ -56,7 +56,7 @@ class ServedPage:
         headers: Mapping[str, str] | None = None,
         method: str | None = None,
     ) -> Answer:
-        """JSON unless the body is bytes."""
+        """Send JSON unless the body is bytes."""
         content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         kind = {"Content-Type": "application/json"} if body is not None else {}
         connection = self.connect()
@@ -77,13 +77,13 @@ class ServedPage:
         )
 
     def adapt(self, body: Any) -> list[dict[str, Any]]:
-        """All events of an adaptation."""
+        """Return all events of an adaptation."""
         answer = self.ask("/api/adapt", body)
         assert answer.status == 200, answer.body
         return [json.loads(line) for line in answer.body.splitlines()]
 
     def raw(self, request: bytes) -> bytes:
-        """The first line of the answer to bytes that no client library would send."""
+        """Return the first line of the answer to bytes that no client library would send."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=240) as connection:
             connection.sendall(request)
             with connection.makefile("rb") as answer:
@@ -121,7 +121,7 @@ def png(pixels: np.ndarray) -> bytes:
 
 
 def lesson_of(episode: Any, model: str, steps: int = 3) -> dict[str, Any]:
-    """What the browser would ask after drawing an episode."""
+    """Return what the browser would ask after drawing an episode."""
     (key,) = episode["queries"][0]["image"]
     return {
         "model": model,

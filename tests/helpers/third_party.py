@@ -17,7 +17,7 @@ from zoo import WAYS, WORDS, Batch, images, masked_words, task_of
 
 
 def _import(name: str) -> Any:
-    """A development dependency, or a skipped test; warnings of its import are not ours."""
+    """Import a development dependency, or skip the test; warnings of its import are not ours."""
     _declare_operations_of_torchvision()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

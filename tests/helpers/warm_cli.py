@@ -63,7 +63,7 @@ class WarmCommands:
             self._server.wait(240)
 
     def _started(self) -> subprocess.Popen[bytes]:
-        """At the first command: many test processes never run one."""
+        """Start at the first command: many test processes never run one."""
         if self._server is None:
             path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
             self._server = subprocess.Popen(

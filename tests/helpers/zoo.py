@@ -33,7 +33,7 @@ def words(count: int, source: torch.Generator) -> Tensor:
 
 
 def masked_words(count: int, source: torch.Generator) -> dict[str, Tensor]:
-    """As a tokenizer gives them: padded at the end."""
+    """Return words as a tokenizer gives them: padded at the end."""
     lengths = torch.randint(3, 8, (count, 1), generator=source)
     mask = torch.arange(7) < lengths
     return {"input_ids": words(count, source) * mask, "attention_mask": mask.long()}

@@ -58,10 +58,9 @@ def _grid(left: list[np.ndarray], right: list[np.ndarray]) -> np.ndarray:
     columns = len(left[0]) + (len(right[0]) if right else 0)
     total = (columns * (width + GAP) + GAP + (BREAK if right else 0), len(left) * (height + GAP) + GAP)
     sheet = np.full((total[1], total[0], channels), 128, dtype=np.uint8)
-    for row in range(len(left)):
-        y = GAP + row * (height + GAP)
-        x = GAP
-        for group in [left[row], *([right[row]] if right else [])]:
+    for row, groups in enumerate(zip(left, right, strict=True) if right else zip(left, strict=True)):
+        x, y = GAP, GAP + row * (height + GAP)
+        for group in groups:
             for image in group:
                 sheet[y : y + height, x : x + width] = image
                 x += width + GAP
@@ -76,19 +75,15 @@ def _save(sheet: np.ndarray, path: Path | str, split: Split) -> None:
     zoom = max(1, math.ceil(48 / split.preprocessing.image_size))
     image = Image.fromarray(sheet if sheet.shape[-1] == 3 else sheet[:, :, 0])
     image = image.resize((image.width * zoom, image.height * zoom), Image.Resampling.NEAREST)
-    _write_png(image, path)
-
-
-def require_png(path: Path) -> None:
-    """Raise ``FirststepError`` if the name is not that of a PNG."""
-    if path.suffix.lower() != ".png":
-        raise FirststepError(f"a contact sheet is a PNG: name it {path.parent / path.stem}.png, not {path}")
-
-
-def _write_png(image: Image.Image, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             image.save(temporary, format="PNG", optimize=True)
     except OSError as error:
         raise FirststepError(f"cannot write {path} ({error.strerror or error})") from None
+
+
+def require_png(path: Path) -> None:
+    """Raise ``FirststepError`` if the name is not that of a PNG."""
+    if path.suffix.lower() != ".png":
+        raise FirststepError(f"a contact sheet is a PNG: name it {path.parent / path.stem}.png, not {path}")

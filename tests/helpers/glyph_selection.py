@@ -1,4 +1,4 @@
-"""Choose the glyph classes; ``python -m firststep.data.glyphs.select`` writes them again.
+"""Choose the glyph classes; ``python tests/helpers/glyph_selection.py`` writes them again.
 
 The choice is stored in ``catalogue.json``, so that another version of a font cannot silently change the
 classes. A test compares the file with a fresh choice.
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from firststep.data import glyphs
 from firststep.data.glyphs.drawing import upright
 from firststep.data.glyphs.outlines import FACES, has_character, outline
 from firststep.utils.files import write_text
@@ -129,4 +130,4 @@ def write(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(__file__).with_name("catalogue.json"))
+    write(Path(glyphs.__file__).with_name("catalogue.json"))
