@@ -127,7 +127,9 @@ GROUPS: dict[str, dict[str, list[str]]] = {
 
 BETWEEN_PACKAGES: dict[str, set[str]] = {
     "firststep": {"functional"},  # a module with a page of its own
-    "firststep.conditioning": {"JACOBIAN_MEMORY", "counting_saved", "gram_in_graph"},
+    "firststep.conditioning": {
+        *("JACOBIAN_MEMORY", "counting_saved", "exact", "exact_device", "gram_in_graph", "has_float64")
+    },
     "firststep.backbones": {
         *("EfficientNetLite0Body", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
         *("first_derivatives_only", "native_image_size"),
@@ -139,7 +141,15 @@ BETWEEN_PACKAGES: dict[str, set[str]] = {
     },
     "firststep.training": {
         *("BUILTIN", "VALIDATION_SEED", "builtin_models", "check_every_rank_has_tasks", "check_same_data"),
-        *("choices", "choose_device", "folder_name", "method_of", "open_training_data", "saved_progress"),
+        *(
+            "choices",
+            "choose_device",
+            "collect_provenance",
+            "folder_name",
+            "method_of",
+            "open_training_data",
+            "saved_progress",
+        ),
         *("saved_update", "training_episodes", "validation_episodes", "open_images", "open_since"),
         *("package_version", "DataSettings", "NetworkSettings", "MethodSettings", "OuterLoopSettings"),
         "RunningSettings",

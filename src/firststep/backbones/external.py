@@ -90,8 +90,8 @@ def build_external(
     """
     check_spec(network)
     weights = pretrained if load_weights else None
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):  # all devices would initialise CUDA
+        torch.default_generator.manual_seed(seed)
         if network.startswith(TIMM):
             built, own = _timm(network.removeprefix(TIMM), ways, image_size, channels, weights)
         elif network.startswith(HUGGING_FACE):

@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "page": "teach models your own symbols or pictures in the browser, and watch every step",
     "diagnose": "eigenvalue spectrum and condition number of a run or of your own module",
     "paper": "every table and figure of the paper: plan, run, show beside its numbers, report",
+    "check": "check this machine: every engine against a reference, speed and memory",
     "parameters": "count the parameters of every method and backbone",
 }
 """What each command does, in a line; its function lives in ``firststep.cli.<command>``."""
@@ -40,7 +41,7 @@ DESCRIPTION = "Few-shot learners that are good from the first gradient step."
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return the exit status: 0 done, 2 bad input or a failure, 130 interrupted."""
+    """Run one command; return the exit status: 0 done, 1 `check` failed, 2 an error, 130 interrupted."""
     own_process = arguments is None
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
@@ -84,9 +85,8 @@ def _run(arguments: list[str], own_process: bool) -> int:
         interrupts_as_usual()
     if hasattr(module, "main"):  # a command that reads its arguments in its own way
         module.main(rest)
-    else:
-        call(getattr(module, command), f"firststep {command}", rest)
-    return 0
+        return 0
+    return call(getattr(module, command), f"firststep {command}", rest) or 0
 
 
 def _split_imports(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -27,9 +27,9 @@ class WrongArguments(FirststepError):
     """The arguments of a command cannot be parsed."""
 
 
-def call(function: Callable[..., None], prog: str, arguments: Sequence[str]) -> None:
-    """Call a function with its arguments from the command line."""
-    _parsed(
+def call(function: Callable[..., int | None], prog: str, arguments: Sequence[str]) -> int | None:
+    """Call a function with its arguments from the command line, and return its exit status; None for 0."""
+    return _parsed(
         prog,
         arguments,
         lambda: tyro.cli(_deferred(function), prog=prog, args=arguments, console_outputs=is_rank0()),
@@ -52,19 +52,19 @@ def call_subcommand(
     )()
 
 
-def _deferred(function: Callable[..., None]) -> Callable[..., Callable[[], None]]:
+def _deferred(function: Callable[..., int | None]) -> Callable[..., Callable[[], int | None]]:
     """Return a function that tyro can call; it only stores the call for later."""
 
     @functools.wraps(function)
-    def keep(*values: Any, **named: Any) -> Callable[[], None]:
+    def keep(*values: Any, **named: Any) -> Callable[[], int | None]:
         return functools.partial(function, *values, **named)
 
     return keep
 
 
 def _parsed(
-    prog: str, arguments: Sequence[str], parse: Callable[[], Callable[[], None]]
-) -> Callable[[], None]:
+    prog: str, arguments: Sequence[str], parse: Callable[[], Callable[[], int | None]]
+) -> Callable[[], int | None]:
     text = io.StringIO()
     try:
         asks_for_help = any(argument in ("-h", "--help") for argument in arguments)

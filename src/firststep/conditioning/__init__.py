@@ -10,6 +10,7 @@ from firststep.conditioning.classifier import classifier_gram
 from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
 from firststep.conditioning.jacobian_rows import gram_in_graph
 from firststep.conditioning.loss import conditioning_loss
+from firststep.conditioning.precision import exact, exact_device, has_float64
 from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss
 from firststep.conditioning.residuals import cross_entropy_residuals, residuals, scaled_errors
 from firststep.conditioning.saved_memory import counting_saved
@@ -33,7 +34,10 @@ __all__ = [
     "counting_saved",
     "cross_entropy_residuals",
     "eigenvalues",
+    "exact",
+    "exact_device",
     "gram_in_graph",
+    "has_float64",
     "jacobian_gram",
     "log_condition_number",
     "log_eigenvalue_variance",

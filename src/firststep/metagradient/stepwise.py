@@ -99,7 +99,7 @@ class Stepwise:
                 if saved_step is None:
                     phi = self.rule.at_step(rule_params, k)
                     _, saved_step = self.work.forward(stages[k], phi, x, y, True)
-                weight = torch.tensor(gamma * weights[k], dtype=torch.float64, device=query.loss.device)
+                weight = torch.full((), gamma * weights[k], dtype=torch.float64, device=query.loss.device)
                 step = self.work.pull_back(saved_step, cotangents, weight)
                 saved_step = None  # frees its memory
                 cotangents = step.params

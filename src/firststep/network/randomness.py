@@ -7,8 +7,9 @@ drew different numbers each time, the result would not be the gradient of any lo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,29 +46,44 @@ def with_task_seed(seed: int | None) -> Iterator[None]:
 
 @contextmanager
 def drawing_from(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's default generators inside the block, and restore them afterwards."""
+    """Seed the default generators of the CPU and of a device inside the block, then restore them."""
     with preserved(device):
-        torch.manual_seed(seed)
+        # torch.manual_seed would also seed the other GPUs, which nothing restores.
+        torch.default_generator.manual_seed(seed)
+        if (module := _device_module(device)) is not None:
+            with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+                module.manual_seed(seed)
         yield
 
 
 @contextmanager
 def preserved(device: torch.device) -> Iterator[None]:
-    """Restore torch's default generators after the block."""
-    if device.type == "cpu":
-        with torch.random.fork_rng(devices=[]):
-            yield
-    else:
-        with torch.random.fork_rng(devices=[device], device_type=device.type):
-            yield
+    """Restore the default generators of the CPU and of a device after the block."""
+    before = generator_states(device)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before[0])
+        if (module := _device_module(device)) is not None:
+            module.set_rng_state(before[1], *_which(device))
 
 
 def generator_states(device: torch.device) -> list[Tensor]:
     """Return the states of the default generators that a network on this device uses."""
     states = [torch.get_rng_state()]
-    if device.type != "cpu":
-        states.append(torch.get_device_module(device).get_rng_state(device))
+    if (module := _device_module(device)) is not None:
+        states.append(module.get_rng_state(*_which(device)))
     return states
+
+
+def _device_module(device: torch.device) -> Any:
+    """Return torch's module of a device with a generator of its own; None for the CPU and ``meta``."""
+    return None if device.type in ("cpu", "meta") else torch.get_device_module(device)
+
+
+def _which(device: torch.device) -> tuple[torch.device, ...]:
+    """Return the arguments that name a device to its module; there is one mps, which takes none."""
+    return () if device.type == "mps" else (device,)
 
 
 def same_states(first: list[Tensor], second: list[Tensor]) -> bool:

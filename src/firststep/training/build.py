@@ -33,27 +33,38 @@ from firststep.meta_learner import MetaLearner
 from firststep.methods import Method, build_method
 from firststep.training.config import TrainConfig
 
+ACCELERATORS = ("cuda", "mps")
+"""Types of devices that ``auto`` prefers to the CPU, in order."""
 VALIDATION_SEED = 1_000_001
 """Seed of the validation episodes; training and test episodes have seeds of their own."""
 
 
 def choose_device(name: str) -> torch.device:
+    """Return the device of this name; ``auto`` takes cuda, then mps, then cpu."""
+    available = available_devices()
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(available[0])
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise FirststepError(f"{name} is not a device; try cpu, cuda or cuda:0") from None
-    if device.type == "cuda":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of missing drivers; the error below says so
-            if not torch.cuda.is_available():
-                raise FirststepError(f"device {name}: PyTorch sees no CUDA device here; use cpu")
+        raise FirststepError(f"{name} is not a device; here are {', '.join(available)}") from None
+    if device.type in ACCELERATORS and device.type not in available:
+        raise FirststepError(f"device {name}: PyTorch sees none here; there are {', '.join(available)}")
     try:
         torch.empty(1, device=device).fill_(1.0).item()
-    except (RuntimeError, AssertionError) as error:  # it has no such device
-        raise FirststepError(f"device {name} cannot be used here ({str(error).splitlines()[0]})") from None
+    except (RuntimeError, AssertionError) as error:  # there is no such device, or not so many
+        raise FirststepError(
+            f"device {name} cannot be used ({str(error).splitlines()[0]}); there are {', '.join(available)}"
+        ) from None
     return device
+
+
+def available_devices() -> list[str]:
+    """Return the types of devices that PyTorch sees here, the fastest first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of missing drivers
+        seen = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return [*(name for name in ACCELERATORS if seen[name]), "cpu"]
 
 
 class DataSettings(Protocol):

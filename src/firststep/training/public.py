@@ -21,7 +21,7 @@ with extra("cli", "firststep.training"):
     from firststep.training.pretrain_config import PretrainConfig
     from firststep.training.pretrain_record import Pretraining
     from firststep.training.pretraining import PretrainProgress, pretrain
-    from firststep.training.provenance import package_version
+    from firststep.training.provenance import collect_provenance, package_version
     from firststep.training.recipes import RECIPES, recipe
     from firststep.training.run import BUILTIN, Run, builtin_models, open_run
     from firststep.training.run_folder import RunTaken
@@ -68,7 +68,11 @@ __all__ = [
     "check_same_data",
     "choices",
     "choose_device",
+<<<<<<< HEAD
     "chosen_loggers",
+=======
+    "collect_provenance",
+>>>>>>> ebe4aa5 (Add firststep check, and a stand-in device for the tests)
     "data_for",
     "folder_name",
     "load_checkpoint",
