@@ -68,11 +68,8 @@ __all__ = [
     "check_same_data",
     "choices",
     "choose_device",
-<<<<<<< HEAD
     "chosen_loggers",
-=======
     "collect_provenance",
->>>>>>> ebe4aa5 (Add firststep check, and a stand-in device for the tests)
     "data_for",
     "folder_name",
     "load_checkpoint",
