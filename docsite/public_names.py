@@ -48,7 +48,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Beyond the names of firststep": ["MethodBuilder", "count_parameters", "ParameterCounts"]
     },
     "firststep.backbones": {
-        "Networks": ["Conv", "ResNet", "WarpedConv", "EfficientNetLite0", "BatchStatisticsNorm"],
+        "Networks": ["Conv", "ResNet", "WarpedConv", "EfficientNetLite", "BatchStatisticsNorm"],
         "Networks from elsewhere": ["build_external", "make_network", "freeze"],
     },
     "firststep.data": {
@@ -131,7 +131,7 @@ BETWEEN_PACKAGES: dict[str, set[str]] = {
         *("JACOBIAN_MEMORY", "counting_saved", "exact", "exact_device", "gram_in_graph", "has_float64")
     },
     "firststep.backbones": {
-        *("EfficientNetLite0Body", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
+        *("EfficientNetLiteBody", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
         *("first_derivatives_only", "native_image_size"),
     },
     "firststep.rules": {"MethodBuilder", "require_rule"},

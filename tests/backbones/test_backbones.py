@@ -23,7 +23,8 @@ COUNTS = {
     ("conv6", 128): 759_045,
     ("resnet10", None): 4_908_357,
     ("resnet18", None): 11_179_077,
-    ("efficientnet-lite0", None): 171_525,  # of its learned part
+    ("efficientnet-lite0", None): 6_405,  # of its learned part
+    ("efficientnet-lite2", None): 6_405,
 }
 
 
@@ -58,7 +59,7 @@ def test_any_size_channels_and_ways(name: str, size: int, channels: int, ways: i
     logits = network(images)
     assert logits.shape == (3, ways)
     torch.testing.assert_close(logits, network.classifier(features))  # type: ignore[operator]
-    for subset in ("cls", "emb") if BACKBONES[name].body else ("cls", "emb", "ebn"):
+    for subset in ("cls",) if BACKBONES[name].body else ("cls", "emb", "ebn"):
         assert FunctionalModule(network).subset(subset)
 
 

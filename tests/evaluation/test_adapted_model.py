@@ -18,8 +18,8 @@ from firststep.evaluation import (
     nearest_means,
     ridge,
 )
+from firststep.evaluation._few_shot import affine
 from firststep.evaluation._internal import frozen_network
-from firststep.evaluation.adapted_model import probe_layer
 from firststep.evaluation.cross_validation import stratified_folds
 
 
@@ -153,12 +153,13 @@ def test_auto_chooses_the_best_classifier_and_breaks_ties_for_the_adapted_networ
 
 
 @pytest.mark.parametrize("probe", [nearest_means, ridge, logistic])
-def test_a_probe_is_a_linear_layer_on_unit_features(probe) -> None:  # type: ignore[no-untyped-def]
+def test_a_probe_is_affine_in_unit_features(probe) -> None:  # type: ignore[no-untyped-def]
     generator = torch.Generator().manual_seed(0)
     features, queries = torch.randn(2, 12, 7, generator=generator, dtype=torch.float64)
     predict = probe(features, torch.arange(3).repeat(4))
-    layer = probe_layer(predict, features)
-    torch.testing.assert_close(layer(queries).softmax(1), predict(queries), rtol=1e-7, atol=1e-9)
+    weight, bias = affine(predict, 7)
+    logits = F.normalize(queries, dim=1) @ weight.T + bias
+    torch.testing.assert_close(logits.softmax(1), predict(queries), rtol=1e-7, atol=1e-9)
 
 
 def test_the_temperature_has_the_lowest_held_out_loss() -> None:

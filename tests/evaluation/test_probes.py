@@ -34,6 +34,13 @@ def test_nearest_means_is_a_softmax_of_squared_distances() -> None:
     torch.testing.assert_close(found, scores.softmax(1))
 
 
+def _weights(labels: Tensor) -> Tensor:
+    """Weight per sample that gives every class the same total, as a column."""
+    return torch.tensor(
+        [[len(labels) / (3 * labels.tolist().count(label))] for label in labels.tolist()]
+    ).double()
+
+
 def test_ridge_solves_its_normal_equations() -> None:
     features, labels, queries = _data()
     found = ridge(features, labels, strength=0.4, temperature=0.2)(queries)
@@ -41,7 +48,8 @@ def test_ridge_solves_its_normal_equations() -> None:
     design = torch.cat([F.normalize(features), ones], 1)
     penalty = 0.4 * torch.eye(41, dtype=torch.float64)
     penalty[-1, -1] = 0
-    solution = torch.linalg.solve(design.T @ design + penalty, design.T @ F.one_hot(labels).double())
+    weighted = _weights(labels) * design
+    solution = torch.linalg.solve(design.T @ weighted + penalty, weighted.T @ F.one_hot(labels).double())
     scores = torch.cat([F.normalize(queries), ones[:7]], 1) @ solution
     torch.testing.assert_close(found, (scores / 0.2).softmax(1))
 
@@ -55,8 +63,8 @@ def test_logistic_has_zero_gradient_at_its_solution() -> None:
     logits = predict(torch.eye(40, dtype=torch.float64)).log()
     logits = logits - logits.mean(1, keepdim=True)
     at_support = predict(unit)
-    # Stationarity: strength W = Xᵀ (Y - P), and Σ (Y - P) = 0 for the bias.
-    residual = F.one_hot(labels).double() - at_support
+    # Stationarity: strength W = Xᵀ w (Y - P), and Σ w (Y - P) = 0 for the bias.
+    residual = _weights(labels) * (F.one_hot(labels).double() - at_support)
     assert residual.sum(0).abs().max() < 1e-6
     weights = unit.T @ residual / 0.05
     differences = logits - logits[:1]

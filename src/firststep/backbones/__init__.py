@@ -2,8 +2,8 @@
 
 from firststep.backbones.conv import Conv
 from firststep.backbones.efficientnet import (
-    EfficientNetLite0,
-    EfficientNetLite0Body,
+    EfficientNetLite,
+    EfficientNetLiteBody,
     body_features,
     frozen_body,
 )
@@ -19,8 +19,8 @@ __all__ = [
     "Backbone",
     "BatchStatisticsNorm",
     "Conv",
-    "EfficientNetLite0",
-    "EfficientNetLite0Body",
+    "EfficientNetLite",
+    "EfficientNetLiteBody",
     "ResNet",
     "WarpedConv",
     "body_features",

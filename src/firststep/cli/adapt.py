@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import tyro
 
-from firststep.cli.adaptation_report import report
+from firststep.cli.adaptation_report import repeated, report, to_json
 from firststep.cli.predictions import Predictions
 from firststep.cli.progress import progress_bar
 from firststep.cli.run_argument import A_RUN
@@ -26,13 +26,22 @@ from firststep.deployment import (
 )
 from firststep.deployment._internal import require_exporter
 from firststep.errors import FirststepError
-from firststep.evaluation import Confusion, adapt_to_images, confusion_figure, load_support, query_files
-from firststep.evaluation._internal import STEPS, class_numbers, load_pixels, support_files
+from firststep.evaluation import Confusion, adapt_to_images, confusion_figure, query_files
+from firststep.evaluation._internal import (
+    STEPS,
+    class_numbers,
+    load_pixels,
+    same_images,
+    support_classes,
+    support_files,
+    support_report,
+    to_support,
+)
 from firststep.plotting import save_figure
 from firststep.training import load_trained
-from firststep.utils import check_folder_writable
+from firststep.utils import check_folder_writable, write_json
 
-Classifier = Literal["auto", "steps", "nearest-means", "ridge", "logistic"]
+Classifier = Literal["auto", "steps", "nearest-means", "ridge", "logistic", "average"]
 CHECKED_IMAGES = 8
 """Support images on which an exported file must give the same probabilities."""
 
@@ -47,6 +56,7 @@ def adapt(
     steps: Annotated[str, tyro.conf.arg(metavar="N|auto")] = "auto",
     rate_multiplier: float = 1.0,
     transductive: bool = False,
+    none_of_these: bool = True,
     export: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = (),
     format: Literal["table", "csv", "json"] = "table",
     which: Literal["best", "last"] = "best",
@@ -64,11 +74,13 @@ def adapt(
             shared or zero head, otherwise at most as many as it was trained for.
         query: Image, folder of images, or labelled images like those of --support, to classify.
         classifier: steps is the adapted network; nearest-means, ridge and logistic are fitted to its
-            features; auto takes what classifies held-out support images best, the adapted network among
-            equals and wherever --steps is a number.
+            features, and average is the mean of these three; auto is average where the features are fixed, as
+            those of photos, and otherwise what classifies held-out support images best, the adapted network
+            among equals and wherever --steps is a number.
         steps: Inner steps to take; auto chooses by cross-validation on the support images.
         rate_multiplier: Take inner steps so many times as long.
         transductive: Let the query images share batch-norm statistics.
+        none_of_these: Say so of images that belong to no class, where the features are fixed.
         export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2 or
             .safetensors.
         format: Of the predictions on standard output.
@@ -90,7 +102,10 @@ def adapt(
     with progress_bar() as progress:
         asked = query_files(query) if query is not None else None
         pixels = None if asked is None else load_pixels(asked.files, trained.preprocessing, progress)
-        examples = load_support(support, trained.meta, trained.preprocessing, progress)
+        labelled = support_files(support)
+        support_classes(labelled, support, trained.meta)
+        known = load_pixels(labelled.files, trained.preprocessing, progress)
+        examples = to_support(labelled, support, trained.meta, trained.preprocessing, known)
         expected = None
         if query is not None and asked is not None and asked.labels is not None:
             expected = class_numbers(asked.labels, examples.classes, query).tolist()
@@ -101,29 +116,39 @@ def adapt(
             classifier=chosen,
             validate=True,
             rate_multiplier=rate_multiplier,
+            background=trained.background,
+            none=none_of_these,
             progress=progress,
         )
+        found = support_report(adapted, labelled.files, known)
         described = trained.describe()
         module, card = make_deployable(
             adapted, trained.preprocessing, run=described["run"], config=described["config"]
         )
-        answers = None
+        answers, scores = None, None
         if pixels is not None and transductive:
             images = torch.from_numpy(trained.preprocessing.normalise(pixels)).to(trained.meta.device)
             answers = adapted.probabilities(images, transductive).tolist()
         elif pixels is not None:
-            answers = deployed(module, card).probabilities(pixels, progress).tolist()
+            given = deployed(module, card).answers(pixels, progress)
+            answers = given.probabilities.tolist()
+            scores = None if given.none is None else given.none.tolist()
         weights = save_adapted(out, module, card)
+        write_json(out / "report.json", to_json(adapted, found))
     if asked is not None and answers is not None:
-        predictions = Predictions(examples.classes, asked.files, answers, asked.labels)
+        predictions = Predictions(examples.classes, asked.files, answers, asked.labels, scores)
         predictions.show(format)
         if expected is not None:
             _show_confusion(Confusion.of(examples.classes, expected, predictions.numbers()), format, out)
-    for line in report(adapted, weights, transductive):
-        console(stderr=True).print(line)
+    screen = console(stderr=True)
+    if asked is not None and pixels is not None:
+        pairs = same_images(labelled.files, known, asked.files, pixels)
+        for line in repeated(pairs, "its answer says nothing about new images"):
+            screen.print(line)
+    for shown in report(adapted, found, weights, transductive):
+        screen.print(shown)
     if export:
-        few = load_pixels(support_files(support).files[:CHECKED_IMAGES], trained.preprocessing)
-        _export(export, module, card, few)
+        _export(export, module, card, known[:CHECKED_IMAGES])
 
 
 def _number(steps: str) -> int:

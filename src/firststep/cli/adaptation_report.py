@@ -1,39 +1,101 @@
-"""What ``firststep adapt`` says about the classifier that it chose."""
+"""What ``firststep adapt`` says about the classifier that it made: one screen, and the same as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table as ScreenTable
 
 from firststep.cli.terminal import render
 from firststep.evaluation import AdaptedModel, CrossValidation
-from firststep.evaluation._internal import FEWEST_TO_CALIBRATE, STEPS
+from firststep.evaluation._internal import AVERAGE, FEWEST_TO_CALIBRATE, STEPS, Pair, SupportReport
 from firststep.utils import Cell, Table, counted
 
+MOST_LINES = 3
+"""Number of confusions and repeated images that are named on the screen; the JSON file has all."""
 
-def report(adapted: AdaptedModel, weights: Path, transductive: bool) -> Iterator[str | ScreenTable]:
+
+def report(
+    adapted: AdaptedModel, found: SupportReport, weights: Path, transductive: bool
+) -> Iterator[str | ScreenTable]:
     """Lines and a table, in the order to show them."""
-    validation = adapted.validation
     yield f"{_how(adapted)}; written: {weights}"
-    if validation is None:
-        taken = f"; steps taken: {adapted.choice.steps}, as trained or as --steps asked for"
-        yield (
-            "no cross-validation: a class has one image only, so nothing can be held out"
-            f"{taken if adapted.classifier == STEPS else ''}"
-        )
-    else:
-        yield render(_table(adapted.classifier, validation))
+    yield _accuracy(adapted, found)
+    if adapted.few_shot is None and adapted.validation is not None:
+        yield render(_table(adapted.classifier, adapted.validation))
+    for each in found.confused[:MOST_LINES]:
+        yield f"confused: {each.label} taken for {each.taken_for}, {each.images} of {each.of} held-out images"
+    for suspect in found.check:
+        likely = f"{100 * suspect.probability:.0f} % {suspect.looks_like} by the others"
+        yield f"check: {suspect.image} is labelled {suspect.label} but is {likely}"
+    yield from repeated(found.repeated, "the support set has it twice")
+    for line in found.add_next:
+        yield f"add next: {line}"
     yield _calibration(adapted, transductive)
+    yield _none(adapted)
+    folder = weights.parent
+    yield f"use it: firststep predict {folder} IMAGES; details: {folder / 'report.json'}"
+
+
+def to_json(adapted: AdaptedModel, found: SupportReport) -> dict[str, Any]:
+    """Return the report as plain values."""
+    accuracy = found.accuracy
+    return {
+        **asdict(found),
+        "accuracy": None
+        if accuracy is None
+        else {
+            "expected": accuracy.accuracy,
+            "interval": list(accuracy.interval),
+            "right": accuracy.right,
+            "held_out": accuracy.total,
+        },
+        "steps": adapted.choice.steps,
+        "calibrated": adapted.is_calibrated,
+        "none_of_these": adapted.head is not None and adapted.head.has_none,
+    }
+
+
+def repeated(pairs: list[Pair], why: str) -> Iterator[str]:
+    for pair in pairs[:MOST_LINES]:
+        kind = "the same image as" if pair.identical else "nearly the same image as"
+        yield f"warning: {pair.second} is {kind} {pair.first}: {why}"
+    if len(pairs) > MOST_LINES:
+        yield f"warning: {len(pairs) - MOST_LINES} more such pairs"
 
 
 def _how(adapted: AdaptedModel) -> str:
     classes, choice = len(adapted.support.classes), adapted.choice
+    images = counted(len(adapted.support.labels), "image")
+    if adapted.classifier == AVERAGE:
+        return f"adapted to {classes} classes, {images}, by averaged probes on the features of the network"
     if adapted.classifier != STEPS:
         return f"adapted to {classes} classes by {adapted.classifier} on the features of the network"
     chosen = f" (chosen on {choice.folds} held-out folds)" if choice.losses else ""
     return f"adapted to {classes} classes in {counted(choice.steps, 'step')}{chosen}"
+
+
+def _accuracy(adapted: AdaptedModel, found: SupportReport) -> str:
+    if found.accuracy is None:
+        taken = f"; steps taken: {adapted.choice.steps}, as trained or as --steps asked for"
+        return (
+            "no accuracy can be estimated: "
+            + ("every class" if adapted.few_shot is not None else "a class")
+            + " has one image only, so nothing can be held out"
+            + (taken if adapted.classifier == STEPS else "")
+        )
+    low, high = found.accuracy.interval
+    words = (
+        f"expected accuracy {100 * found.accuracy.accuracy:.1f} % (95 % interval {100 * low:.0f} to "
+        f"{100 * high:.0f} %): {found.accuracy.right} of {found.accuracy.total} held-out images right"
+    )
+    few = [count for count in found.images.values() if count <= MOST_LINES]
+    if few:
+        words += ". Held out from few images per class, this is rather too low"
+    return words
 
 
 def _table(chosen: str, validation: CrossValidation) -> Table:
@@ -51,15 +113,21 @@ def _table(chosen: str, validation: CrossValidation) -> Table:
 def _calibration(adapted: AdaptedModel, transductive: bool) -> str:
     if transductive:
         return "probabilities are not calibrated: --transductive answers were never held out"
-    if adapted.temperature is not None:
+    if adapted.is_calibrated:
         count = len(adapted.support.labels)
-        return (
-            f"probabilities are calibrated on {count} held-out support images "
-            f"(temperature {adapted.temperature:.2f})"
-        )
-    if adapted.validation is None:
+        temperature = "" if adapted.temperature is None else f" (temperature {adapted.temperature:.2f})"
+        return f"probabilities are calibrated on {count} held-out support images{temperature}"
+    if adapted.promise is None:
         return "probabilities are not calibrated: nothing could be held out"
     return (
         f"probabilities are not calibrated: that takes {FEWEST_TO_CALIBRATE} support images or more, with "
         "finite outputs"
     )
+
+
+def _none(adapted: AdaptedModel) -> str:
+    if adapted.head is None or not adapted.head.has_none:
+        return "images of no class get one anyway: this classifier does not say none of these"
+    if adapted.promise is None:
+        return "an image far from all classes is none of these: a rough guess with one image per class"
+    return "an image that is more unusual than 95 % of the held-out support images is none of these"

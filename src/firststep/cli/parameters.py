@@ -30,7 +30,8 @@ def parameters(
     Args:
         filters: Widths of the Conv backbones.
         ways: Classes of a task.
-        image_size: Side of the images; if left out 84 px for Conv, 224 for ResNet, 128 for EfficientNet.
+        image_size: Side of the images; if left out 84 px for Conv, 224 for ResNet and
+            EfficientNet-Lite0, 260 for EfficientNet-Lite2.
         steps: Inner steps, for each of which maml++ has parameters.
         head: How the classifier starts; one row for all classes, or none, is less to learn.
     """

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from glob import glob, has_magic
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from firststep.errors import FirststepError
 
+if TYPE_CHECKING:
+    from firststep.cli.predictions import Predictions
+    from firststep.deployment import DeployedModel
+
+AT_ONCE = 64
+"""Number of images in memory."""
+STDIN = Path("-")
+PAUSE = 0.5
+"""Seconds between two looks at a watched folder."""
+
 
 def predict(
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")],
-    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH")],
+    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH")] = (),
     /,
     *,
+    watch: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+    none_of_these: bool = True,
     format: Literal["table", "csv", "json"] = "table",
     device: str = "cpu",
 ) -> None:
@@ -25,23 +42,107 @@ def predict(
     Args:
         model: Folder that firststep adapt wrote (adapted/), or a file that it exported: .onnx, .pt2,
             .safetensors. The first two are programs: use only those that you trust.
-        paths: Images, folders of images or of class folders, .csv files that name them.
+        paths: Images, folders of images or of class folders, patterns such as 'shots/*.jpg', .csv files that
+            name images; - is one image on standard input.
+        watch: Also classify every image that appears in this folder, until Ctrl-C; its rows are csv or, with
+            --format json, one object per line.
+        none_of_these: Say so of images that belong to no class, where the model can.
         format: Of the predictions on standard output.
         device: cpu, cuda, ...; exported programs run on the CPU.
     """
-    from firststep.cli.predictions import Predictions
     from firststep.cli.progress import progress_bar
+    from firststep.cli.terminal import console
     from firststep.deployment import load_deployed
-    from firststep.evaluation import query_files
-    from firststep.evaluation._internal import load_pixels
 
-    if not paths:
+    if not paths and watch is None:
         raise FirststepError("name the images or folders to classify after the model")
-    files = [file for path in paths for file in query_files(path).files]
+    if watch is not None and not watch.is_dir():
+        raise FirststepError(f"--watch {watch}: there is no such folder")
+    files = [file for path in paths for file in found_files(path)]
     loaded = load_deployed(model, device=device)
-    answers: list[list[float]] = []
-    with progress_bar() as progress:
-        for file in files:
-            answers += loaded.probabilities(load_pixels([file], loaded.card.preprocessing)).tolist()
-            progress("classifying", len(answers), len(files))
-    Predictions(loaded.card.classes, files, answers).show(format)
+    if files:
+        begun = time.perf_counter()
+        with progress_bar() as progress:
+            predictions = classified(loaded, files, none_of_these, progress)
+        seconds = time.perf_counter() - begun
+        predictions.show(format)
+        if len(files) > 1:
+            rate = f"{len(files) / seconds:.1f} per second"
+            console(stderr=True).print(f"{len(files)} images in {seconds:.1f} s ({rate})")
+    if watch is not None:
+        kind = "csv" if format == "table" else format
+        for number, file in enumerate(_new_files(watch)):
+            try:
+                classified(loaded, [file], none_of_these).show_row(kind, head=number == 0 and not files)
+            except FirststepError as error:
+                console(stderr=True).print(f"firststep: {error}")
+
+
+def found_files(path: Path) -> list[Path]:
+    """Return the images that a path, a pattern or ``-`` names."""
+    from firststep.evaluation import query_files
+
+    if path == STDIN:
+        return [STDIN]
+    if has_magic(str(path)) and not path.exists():
+        matching = [Path(name) for name in sorted(glob(str(path), recursive=True))]
+        if not matching:
+            raise FirststepError(f"{path}: no file has such a name")
+        return [file for match in matching for file in query_files(match).files]
+    return query_files(path).files
+
+
+def classified(
+    model: DeployedModel,
+    files: Sequence[Path],
+    none_of_these: bool,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Predictions:
+    """Classify files, a few at a time; ``-`` is standard input."""
+    import numpy as np
+
+    from firststep.cli.predictions import Predictions
+    from firststep.data import decode
+    from firststep.deployment import Answers
+
+    recipe = model.card.preprocessing
+    parts = []
+    for start in range(0, len(files), AT_ONCE):
+        chunk = files[start : start + AT_ONCE]
+        pixels = [
+            decode(io.BytesIO(sys.stdin.buffer.read()), "standard input", recipe)
+            if file == STDIN
+            else decode(file, str(file), recipe)
+            for file in chunk
+        ]
+        parts.append(model.answers(np.stack(pixels)))
+        if progress is not None:
+            progress("classifying", start + len(chunk), len(files))
+    answers = Answers.joined(parts, len(model.card.classes))
+    scores = answers.none.tolist() if none_of_these and answers.none is not None else None
+    return Predictions(model.card.classes, list(files), answers.probabilities.tolist(), none=scores)
+
+
+def _new_files(folder: Path) -> Iterator[Path]:
+    """Yield images that appear in a folder once their size has stopped changing, until interrupted."""
+    from firststep.data import IMAGE_ENDINGS
+    from firststep.utils import stop_requests
+
+    def sizes() -> dict[Path, int]:
+        try:
+            files = [file for file in folder.iterdir() if file.suffix.lower() in IMAGE_ENDINGS]
+            return {file: file.stat().st_size for file in files if not file.name.startswith(".")}
+        except OSError:  # removed in between
+            return {}
+
+    done = set(sizes())
+    before: dict[Path, int] = {}
+    with stop_requests() as stop:
+        while not stop:
+            now = sizes()
+            for file in sorted(now):
+                if file not in done and now[file] and before.get(file) == now[file]:
+                    done.add(file)
+                    yield file
+            before = now
+            time.sleep(PAUSE)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from firststep.cli.terminal import console, render
+from firststep.evaluation._internal import NONE_LIMIT
 from firststep.utils import Cell, Table
 
 LONGEST_NAME = 20
@@ -18,6 +19,7 @@ LONGEST_NAME = 20
 SHORTEST_NAME = 16
 """Characters of a file's name that are shown however narrow the terminal is."""
 LEFT_OUT = "..."
+NONE_OF_THESE = "none of these"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Predictions:
     """Of each class, for each file."""
     labels: list[str] | None = None
     """The true classes, where they are known."""
+    none: list[float] | None = None
+    """How unusual each image is among those of the classes, where the model says it."""
 
     def numbers(self) -> list[int]:
         """The place of each predicted class."""
@@ -38,29 +42,51 @@ class Predictions:
         if format == "json":
             print(json.dumps(self._rows(), indent=2, ensure_ascii=False))
         elif format == "csv":
-            table = csv.writer(sys.stdout, lineterminator="\n")
-            known = ["label"] if self.labels is not None else []
-            table.writerow(["image", *known, "class", "probability", *self.classes])
-            for row in self._rows():
-                true = [row["label"]] if self.labels is not None else []
-                table.writerow([row["image"], *true, row["class"], row["probability"], *row["all"].values()])
+            self.show_row("csv", head=True)
         else:
             screen = console()
             screen.print(render(self._table(screen.width)))
         sys.stdout.flush()
 
+    def show_row(self, format: str, head: bool) -> None:
+        """Print CSV rows, with the column names if ``head``, or one JSON object per line, and flush."""
+        rows = self._rows()
+        table = csv.writer(sys.stdout, lineterminator="\n")
+        if format == "csv" and head:
+            table.writerow(self._columns())
+        for row in rows:
+            if format == "csv":
+                table.writerow(self._values(row))
+            else:
+                print(json.dumps(row, ensure_ascii=False))
+        sys.stdout.flush()
+
+    def _columns(self) -> list[str]:
+        return [*self._own_columns(), *self.classes]
+
+    def _own_columns(self) -> list[str]:
+        known = ["label"] if self.labels is not None else []
+        unusual = ["none"] if self.none is not None else []
+        return ["image", *known, "class", "probability", *unusual]
+
+    def _values(self, row: dict[str, Any]) -> list[Any]:
+        return [*(row[name] for name in self._own_columns()), *row["all"].values()]
+
     def _rows(self) -> list[dict[str, Any]]:
         rows = []
         labels: Sequence[str | None] = self.labels or [None] * len(self.files)
-        for file, row, best, label in zip(
-            self.files, self.probabilities, self.numbers(), labels, strict=True
+        scores: Sequence[float | None] = self.none or [None] * len(self.files)
+        for file, row, best, label, score in zip(
+            self.files, self.probabilities, self.numbers(), labels, scores, strict=True
         ):
+            refused = score is not None and score > NONE_LIMIT
             rows.append(
                 {
                     "image": str(file),
                     **({} if label is None else {"label": label}),
-                    "class": self.classes[best],
+                    "class": NONE_OF_THESE if refused else self.classes[best],
                     "probability": row[best],
+                    **({} if score is None else {"none": score}),
                     "all": dict(zip(self.classes, row, strict=True)),
                 }
             )

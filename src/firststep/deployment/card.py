@@ -8,6 +8,7 @@ from typing import Any
 
 from firststep.data import Preprocessing
 from firststep.errors import FirststepError
+from firststep.evaluation._internal import HeadForm
 from firststep.utils import check_format, parse_json, to_record
 
 FORMAT = "firststep-classifier-1"
@@ -30,13 +31,21 @@ class ModelCard:
     preprocessing: Preprocessing
     """How an image file becomes the input: resized and cut as this says. The model normalises it itself."""
     classifier: str
-    """``steps``, the adapted network, or the probe on its features."""
+    """``steps``, the adapted network, the probe on its features, or ``average``, the mean of all probes."""
     steps: int
     """Inner steps that were taken."""
     support_images: int
     temperature: float | None = None
     """By which the logits are divided already; None where the probabilities are not calibrated."""
     cross_validated_accuracy: float | None = None
+    """Share of the held-out support images that were classified correctly. Choices and temperatures of a
+    fold come from the other folds. None where nothing could be held out."""
+    accuracy_interval: tuple[float, float] | None = None
+    """Wilson's 95 % interval of that share."""
+    head: HeadForm | None = None
+    """Form of the last layer where it is not the network's own."""
+    none_limit: float | None = None
+    """Smallest second output of an image that is none of the classes; None where there is no such output."""
     held_out_losses: list[float | None] = field(default_factory=list)
     """Mean loss of held-out support images after 0, 1, 2, ... steps; null where adaptation diverged."""
     run: str = ""

@@ -14,13 +14,15 @@ class ImageClassifier(nn.Module):
     """A frozen network with all that happens between the pixels of resized images and their probabilities.
 
     Takes uint8 [n, image_size, image_size, channels], as Pillow and numpy hold images (RGB, or one channel
-    of grey), for any n; gives float32 [n, classes], each row summing to 1. Drawings (``ink``) on light paper
+    of grey), for any n; gives float32 [n, classes], each row summing to 1. With ``has_none`` it gives a pair:
+    these, and how unusual each image is among those of the classes, [n]. Drawings (``ink``) on light paper
     are inverted, as :class:`firststep.data.Preprocessing` does.
 
     Args:
         network: normalised images → logits, in ``eval()`` mode.
         preprocessing: how the images are normalised.
         temperature: by which the logits are divided.
+        has_none: whether the network's last column is the unusualness.
 
     Examples:
         >>> from firststep.deployment import make_deployable
@@ -32,10 +34,17 @@ class ImageClassifier(nn.Module):
     scale: Tensor
     offset: Tensor
 
-    def __init__(self, network: nn.Module, preprocessing: Preprocessing, temperature: float = 1.0) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        preprocessing: Preprocessing,
+        temperature: float = 1.0,
+        has_none: bool = False,
+    ) -> None:
         super().__init__()
         self.network = network
         self.temperature = temperature
+        self.has_none = has_none
         self.ink = preprocessing.ink
         # normalise() is affine in the pixels; asked for its values at black and white, it says what it is.
         black, white = (
@@ -45,7 +54,7 @@ class ImageClassifier(nn.Module):
         self.register_buffer("scale", ((white - black) / 255).float())
         self.register_buffer("offset", black.float())
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         if self.ink:
             edges = images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1]
             border = torch.cat([edge.flatten(1) for edge in edges], 1)
@@ -53,7 +62,10 @@ class ImageClassifier(nn.Module):
             images = torch.where(is_light[:, None, None, None], 255 - images, images)
         pixels = images.permute(0, 3, 1, 2).float()
         normalised = pixels * self.scale[:, None, None] + self.offset[:, None, None]
-        return (logits_of(self.network, normalised) / self.temperature).softmax(1)
+        outputs = logits_of(self.network, normalised)
+        if self.has_none:
+            return outputs[:, :-1].softmax(1), outputs[:, -1]
+        return (outputs / self.temperature).softmax(1)
 
 
 def _uniform(preprocessing: Preprocessing, value: int) -> np.ndarray:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,30 @@ from torch import nn
 
 from firststep.deployment.card import KEY, ModelCard, read_card
 from firststep.deployment.image_classifier import ImageClassifier
+from firststep.deployment.saving import image_classifier
 from firststep.errors import FirststepError
-from firststep.evaluation._internal import STEPS, blank_network
+from firststep.evaluation._internal import STEPS, HeadForm, blank_network
 from firststep.training import TrainConfig, build_meta_learner, choose_device
-from firststep.utils import read_bytes
+from firststep.utils import available_cores, read_bytes
 from firststep.utils.extras import extra
 
 _ADAPTED = "adapted.safetensors"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Outputs for some images."""
+
+    probabilities: np.ndarray
+    """[n, classes]"""
+    none: np.ndarray | None = None
+    """How unusual each image is among those of the classes, 0 to 1, [n]; None where it is not computed."""
+
+    @staticmethod
+    def joined(parts: Sequence[Answers], classes: int) -> Answers:
+        probabilities = [np.zeros((0, classes), dtype=np.float32), *(part.probabilities for part in parts)]
+        scores = [part.none for part in parts if part.none is not None]
+        return Answers(np.concatenate(probabilities), np.concatenate(scores) if scores else None)
 
 
 @dataclass(frozen=True)
@@ -37,7 +55,7 @@ class DeployedModel:
     """
 
     card: ModelCard
-    run: Callable[[np.ndarray], np.ndarray]
+    run: Callable[[np.ndarray], tuple[np.ndarray, ...]]
     """A batch, uint8 [n, H, W, C] → probabilities [n, classes]"""
 
     def probabilities(
@@ -47,25 +65,41 @@ class DeployedModel:
 
         They are classified one by one, because the last digits depend on the size of a batch.
         """
-        found = np.zeros((len(pixels), len(self.card.classes)), dtype=np.float32)
-        with _one_thread():
-            for number in range(len(pixels)):
-                found[number] = self.batch(pixels[number : number + 1])
+        return self.answers(pixels, progress).probabilities
+
+    def answers(self, pixels: np.ndarray, progress: Callable[[str, int, int], None] | None = None) -> Answers:
+        """Return the probabilities as :meth:`probabilities` does, with "none of these" where there is it."""
+
+        def one(number: int) -> Answers:
+            return self.batch_answers(pixels[number : number + 1])
+
+        found: list[Answers] = []
+        # One thread per image and as many images at once as there are cores: the answers stay the same.
+        with _one_thread(), ThreadPoolExecutor(available_cores()) as pool:
+            for answers in pool.map(one, range(len(pixels))):
+                found.append(answers)
                 if progress is not None:
-                    progress("classifying", number + 1, len(pixels))
-        return found
+                    progress("classifying", len(found), len(pixels))
+        return Answers.joined(found, len(self.card.classes))
 
     def batch(self, pixels: np.ndarray) -> np.ndarray:
-        """The same in one batch."""
-        found = self.run(np.array(pixels, order="C"))  # a copy: torch warns of arrays that are read-only
+        """The probabilities in one batch."""
+        return self.batch_answers(pixels).probabilities
+
+    def batch_answers(self, pixels: np.ndarray) -> Answers:
+        """The answers in one batch."""
+        outputs = self.run(np.array(pixels, order="C"))  # a copy: torch warns of arrays that are read-only
+        found, limit = outputs[0], self.card.none_limit
         if found.shape != (len(pixels), len(self.card.classes)):
             raise FirststepError(
                 f"the model gives outputs of the form {list(found.shape)}, not a probability for each of "
                 f"{len(self.card.classes)} classes"
             )
-        if not np.isfinite(found).all():
+        if limit is not None and (len(outputs) < 2 or outputs[1].shape != (len(pixels),)):
+            raise FirststepError('the model does not give one score of "none of these" per image')
+        if not all(np.isfinite(output).all() for output in outputs):
             raise FirststepError("the model's probabilities are not finite: it is damaged")
-        return found
+        return Answers(found, None if limit is None else outputs[1])
 
 
 @contextmanager
@@ -146,10 +180,23 @@ def _safetensors(path: Path, name: str, device: torch.device) -> DeployedModel:
         raise FirststepError(f"{name} is damaged: {error}") from None
     config = TrainConfig.from_json(card.config, name)
     meta = build_meta_learner(config, card.preprocessing, device=torch.device("cpu"), weights_follow=True)
-    network = blank_network(meta, len(card.classes), unit_features=card.classifier != STEPS)
+    head = card.head
+    if head is None and card.classifier != STEPS:  # written before heads had a form
+        head, last = HeadForm(), meta.functional.classifier
+        weights = {
+            key: value[None] if key in (f"{last}.weight", f"{last}.bias") else value
+            for key, value in weights.items()
+        }
+        if f"{last}.weight" in weights:
+            weights[f"{last}.centre"] = torch.zeros(weights[f"{last}.weight"].shape[-1])
+    if "up.weight" in weights and config.backbone.startswith("efficientnet"):
+        raise FirststepError(
+            f"{name} is a photo classifier of an older firststep, whose network is gone: run "
+            "`firststep adapt builtin:photos` again on the same images"
+        )
+    network = blank_network(meta, len(card.classes), head)
     _fill(network, weights, name)
-    classifier = ImageClassifier(network, card.preprocessing, card.temperature or 1.0)
-    return deployed(classifier.to(device), card)
+    return deployed(image_classifier(network, card).to(device), card)
 
 
 def _fill(network: nn.Module, weights: dict[str, torch.Tensor], name: str) -> None:
@@ -190,28 +237,30 @@ def _onnx(path: Path, name: str, device: torch.device) -> DeployedModel:
     except Exception as error:  # its own kinds, which it does not export
         raise FirststepError(f"{name} is damaged or not an .onnx file ({_first_line(error)})") from None
 
-    def run(pixels: np.ndarray) -> np.ndarray:
-        found = session.run(None, {session.get_inputs()[0].name: pixels})[0]
-        return np.asarray(found)
+    def run(pixels: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = session.run(None, {session.get_inputs()[0].name: pixels})
+        return tuple(np.asarray(output) for output in found)
 
     return DeployedModel(read_card(about, name), _guarded(run, name))
 
 
-def _torch_runner(module: nn.Module) -> Callable[[np.ndarray], np.ndarray]:
+def _torch_runner(module: nn.Module) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
     device = next((value.device for value in module.state_dict().values()), torch.device("cpu"))
 
     @torch.no_grad()
-    def run(pixels: np.ndarray) -> np.ndarray:
-        found: np.ndarray = module(torch.from_numpy(pixels).to(device)).cpu().numpy()
-        return found
+    def run(pixels: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = module(torch.from_numpy(pixels).to(device))
+        return tuple(output.cpu().numpy() for output in (found if isinstance(found, tuple) else (found,)))
 
     return run
 
 
-def _guarded(run: Callable[[np.ndarray], np.ndarray], name: str) -> Callable[[np.ndarray], np.ndarray]:
+def _guarded(
+    run: Callable[[np.ndarray], tuple[np.ndarray, ...]], name: str
+) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
     """A program from a file: what it takes may not be what its card says."""
 
-    def guarded(pixels: np.ndarray) -> np.ndarray:
+    def guarded(pixels: np.ndarray) -> tuple[np.ndarray, ...]:
         try:
             return run(pixels)
         except Exception as error:

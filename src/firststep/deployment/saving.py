@@ -14,6 +14,7 @@ from firststep.data import Preprocessing
 from firststep.deployment.card import KEY, ModelCard
 from firststep.deployment.image_classifier import ImageClassifier
 from firststep.evaluation import AdaptedModel
+from firststep.evaluation._internal import NONE_LIMIT
 from firststep.utils import make_folder, replacing, write_json
 
 WEIGHTS, CARD = "adapted.safetensors", "adapted.json"
@@ -34,6 +35,7 @@ def make_deployable(
         >>> classifier(torch.zeros(2, 16, 16, 1, dtype=torch.uint8)).shape
         torch.Size([2, 5])
     """
+    promise, head = adapted.promise, adapted.head
     card = ModelCard(
         classes=adapted.support.classes,
         preprocessing=preprocessing,
@@ -41,15 +43,23 @@ def make_deployable(
         steps=adapted.choice.steps,
         support_images=len(adapted.support.labels),
         temperature=adapted.temperature,
-        cross_validated_accuracy=(
-            None if adapted.validation is None else adapted.validation.accuracy(adapted.classifier)
-        ),
+        cross_validated_accuracy=None if promise is None else promise.accuracy,
+        accuracy_interval=None if promise is None else promise.interval,
+        head=head,
+        none_limit=NONE_LIMIT if head is not None and head.has_none else None,
         held_out_losses=[loss if math.isfinite(loss) else None for loss in adapted.choice.losses],
         run=run,
         config=config or {},
     )
     network = copy.deepcopy(adapted.network).cpu()
-    return ImageClassifier(network, preprocessing, adapted.temperature or 1.0).eval(), card
+    return image_classifier(network, card).eval(), card
+
+
+def image_classifier(network: nn.Module, card: ModelCard) -> ImageClassifier:
+    """Return the module that a card describes, with this network."""
+    return ImageClassifier(
+        network, card.preprocessing, card.temperature or 1.0, has_none=card.none_limit is not None
+    )
 
 
 def save_adapted(folder: Path, classifier: ImageClassifier, card: ModelCard) -> Path:

@@ -12,25 +12,27 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from firststep.adaptation import StepChoice
-from firststep.backbones import body_features
+from firststep.backbones import body_features, frozen_body
 from firststep.errors import FirststepError
+from firststep.evaluation._few_shot import AVERAGE, PROBES, FewShot, Promise, affine, fit_few_shot
+from firststep.evaluation._few_shot_head import FewShotHead, HeadForm
 from firststep.evaluation.calibration import fit_temperature
-from firststep.evaluation.cross_validation import PROBES, STEPS, CrossValidation, cross_validate
+from firststep.evaluation.cross_validation import CLASSIFIERS, STEPS, CrossValidation, cross_validate
 from firststep.evaluation.frozen_network import (
-    UnitLinear,
     check_independent,
     features_of,
     frozen_network,
     logits_of,
 )
 from firststep.evaluation.image_folders import ImageSupport, Progress
-from firststep.evaluation.probes import Predict
 from firststep.meta_learner import MetaLearner, replace_module
 from firststep.network import Params
 from firststep.utils import counted
+
+_AT_ONCE = 16
+"""Number of images per forward pass."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class AdaptedModel:
     meta: MetaLearner
     support: ImageSupport
     classifier: str
-    """``steps`` for the adapted network, or the name of a probe on its features."""
+    """``steps`` for the adapted network, the name of a probe on its features, or ``average`` for the mean of
+    all probes."""
     params: Params
     """Parameters after the inner steps; for a probe, before them."""
     choice: StepChoice
@@ -58,6 +61,31 @@ class AdaptedModel:
     validation: CrossValidation | None = None
     temperature: float | None = None
     """Temperature that calibrates the probabilities; None if there are too few images to fit one."""
+    few_shot: FewShot | None = None
+    """The classifier of fixed features, with its held-out predictions; None for other networks."""
+    chosen: bool = False
+    """Whether cross-validation chose among several classifiers."""
+
+    @property
+    def head(self) -> HeadForm | None:
+        """Form of the classifier's last layer; None for the network's own."""
+        last = self.network.get_submodule(self.meta.functional.classifier)
+        return last.form if isinstance(last, FewShotHead) else None
+
+    @property
+    def promise(self) -> Promise | None:
+        """Accuracy to expect, from held-out support images; None if there are none."""
+        if self.few_shot is not None:
+            return None if self.few_shot.held_out is None else self.few_shot.held_out.promise
+        if self.validation is None:
+            return None
+        return self.validation.promise(None if self.chosen else self.classifier)
+
+    @property
+    def is_calibrated(self) -> bool:
+        return self.temperature is not None or (
+            self.few_shot is not None and self.few_shot.temperatures is not None
+        )
 
     @torch.no_grad()
     def probabilities(self, queries: Tensor, transductive: bool = False) -> Tensor:
@@ -67,7 +95,7 @@ class AdaptedModel:
         else:
             # One image at a time: rounding depends on the batch size.
             logits = torch.cat([logits_of(self.network, query[None]) for query in queries])
-            logits = logits / (self.temperature or 1.0)
+            logits = logits[:, : len(self.support.classes)] / (self.temperature or 1.0)
         if not bool(logits.isfinite().all()):
             steps = counted(self.choice.steps, "step")
             raise FirststepError(f"outputs are not finite after {steps}; use shorter inner steps")
@@ -79,9 +107,11 @@ def adapt_to_images(
     support: ImageSupport,
     *,
     steps: int | None = None,
-    classifier: Literal["auto", "steps", "nearest-means", "ridge", "logistic"] = "steps",
+    classifier: Literal["auto", "steps", "nearest-means", "ridge", "logistic", "average"] = "steps",
     validate: bool | None = None,
     rate_multiplier: float = 1.0,
+    background: Tensor | None = None,
+    none: bool = True,
     progress: Progress | None = None,
 ) -> AdaptedModel:
     """Adapt to a support set.
@@ -91,12 +121,16 @@ def adapt_to_images(
         support: labelled images.
         steps: number of inner steps; None chooses it by cross-validation.
         classifier: ``steps`` for the adapted network; ``nearest-means``, ``ridge`` or ``logistic`` for a
-            probe on its features before adaptation; ``auto`` for the best cross-validated accuracy, where a
-            tie goes to the adapted network.
+            probe on its features before adaptation; ``average`` for the mean of their calibrated
+            probabilities. ``auto`` is ``average`` for a network with fixed features, such as a pretrained
+            one. For others it is the classifier with the best cross-validated accuracy, where a tie goes to
+            the adapted network.
         validate: whether to cross-validate and calibrate even if there is nothing to choose. Default: only if
             there is.
         rate_multiplier: factor on the length of inner steps.
-        progress: called after each fold of the cross-validation.
+        background: features of a frozen body for images of no class, to tell "none of these" better.
+        none: whether to score "none of these" where features are fixed and ``classifier`` is not ``steps``.
+        progress: called with (activity, done, total).
 
     Examples:
         >>> from firststep.evaluation import ImageSupport, adapt_to_images
@@ -109,13 +143,16 @@ def adapt_to_images(
         raise FirststepError(f"`rate_multiplier` must be a positive number, got {rate_multiplier}")
     if steps is not None and steps < 0:
         raise FirststepError(f"`steps` must be an integer of at least 0, got {steps}")
-    if classifier not in ("auto", STEPS, *PROBES):
+    if classifier not in ("auto", *CLASSIFIERS):
         raise FirststepError(
-            f"`classifier={classifier}` is unknown; choose from auto, {STEPS}, {', '.join(PROBES)}"
+            f"`classifier={classifier}` is unknown; choose from auto, {', '.join(CLASSIFIERS)}"
         )
     learner = meta.for_classes(len(support.classes)).scaled(rate_multiplier)
-    with torch.no_grad():  # compute the frozen body once
-        fitted = replace(support, images=body_features(meta.network, support.images))
+    fitted = replace(support, images=_body_features(meta, support.images, progress))
+    if has_fixed_features(meta) and classifier != STEPS and not (classifier == "auto" and steps is not None):
+        return _few_shot_model(learner, fitted, classifier, background, none, progress)
+    if classifier == AVERAGE:
+        raise FirststepError(f"`classifier={AVERAGE}` is for networks with fixed, pretrained features")
     has_choice = classifier == "auto" or (classifier == STEPS and steps is None)
     validation = None
     if has_choice or validate:
@@ -140,36 +177,68 @@ def adapt_to_images(
     if chosen != STEPS:
         path = learner.functional.classifier
         features = features_of(network, path, fitted.images)
-        linear = probe_layer(PROBES[chosen](features, fitted.labels), features)
-        replace_module(network, path, linear)
-        params = {**params, **{f"{path}.{name}": value for name, value in linear.state_dict().items()}}
+        replace_module(network, path, _probe_head(chosen, features, fitted.labels))
     check_independent(network, fitted.images)
     temperature = None
     if validation is not None:
         temperature = fit_temperature(validation.log_probabilities[chosen], validation.labels)
-    return AdaptedModel(learner, support, chosen, params, choice, network, validation, temperature)
+    auto = classifier == "auto"
+    return AdaptedModel(
+        learner, support, chosen, params, choice, network, validation, temperature, chosen=auto
+    )
 
 
-def probe_layer(predict: Predict, features: Tensor) -> UnitLinear:
-    """Convert a probe to a network layer for features of the same size, dtype and device.
-
-    The logits of every probe are affine in unit-length features: z(u) = W u + b, up to a constant shared by
-    all classes, which softmax ignores. The unit vectors ± e_i therefore determine W and b:
-    z(e_i) + z(-e_i) = 2 b and z(e_i) - z(-e_i) = 2 W e_i.
-    """
-    columns, biases = [], []
-    size = features.shape[1]
-    for rows in torch.arange(size).split(1024):
-        axes = F.one_hot(rows, size).double().to(features.device)
-        ahead, behind = (_centred_logits(predict(side)) for side in (axes, -axes))
-        columns.append((ahead - behind) / 2)
-        biases.append((ahead + behind) / 2)
-    weight, bias = torch.cat(columns).T, torch.cat(biases).mean(0)
-    layer = UnitLinear(size, len(bias), dtype=features.dtype, device=features.device)
-    layer.load_state_dict({"weight": weight, "bias": bias})
-    return layer.requires_grad_(False)
+def has_fixed_features(meta: MetaLearner) -> bool:
+    """Return whether features do not depend on the support set: a frozen body, or ``eval()`` mode."""
+    return frozen_body(meta.network) is not None or not meta.network.training
 
 
-def _centred_logits(probabilities: Tensor) -> Tensor:
-    logits = probabilities.log().cpu()
-    return logits - logits.mean(1, keepdim=True)
+@torch.no_grad()
+def _body_features(meta: MetaLearner, images: Tensor, progress: Progress | None) -> Tensor:
+    """Compute a frozen body once, in parts for the progress; without one, return the images."""
+    if frozen_body(meta.network) is None or images.dim() != 4:
+        return images
+    found: list[Tensor] = []
+    for part in images.split(_AT_ONCE):
+        found.append(body_features(meta.network, part))
+        if progress is not None:
+            progress("computing features", sum(map(len, found)), len(images))
+    return torch.cat(found)
+
+
+def _few_shot_model(
+    learner: MetaLearner,
+    support: ImageSupport,
+    classifier: str,
+    background: Tensor | None,
+    none: bool,
+    progress: Progress | None,
+) -> AdaptedModel:
+    chosen = AVERAGE if classifier == "auto" else classifier
+    params = learner.functional.params()
+    network = frozen_network(learner, params, support.images[:1])
+    path = learner.functional.classifier
+
+    def features(images: Tensor) -> Tensor:
+        return torch.cat([features_of(network, path, part) for part in images.split(_AT_ONCE)])
+
+    fitted = fit_few_shot(
+        features(support.images),
+        support.labels,
+        probes=PROBES if chosen == AVERAGE else {chosen: PROBES[chosen]},
+        background=None if background is None else features(background.to(support.images)),
+        none=none,
+        progress=progress,
+    )
+    replace_module(network, path, fitted.head)
+    check_independent(network, support.images[:_AT_ONCE])
+    choice = StepChoice(0, (), 0)
+    return AdaptedModel(learner, support, chosen, params, choice, network, few_shot=fitted)
+
+
+def _probe_head(name: str, features: Tensor, labels: Tensor) -> FewShotHead:
+    """Fit a probe and return it as a layer for features of the same size, dtype and device."""
+    weight, bias = affine(PROBES[name](features, labels), features.shape[1])
+    head = HeadForm().build(features.shape[1], len(bias))
+    head.weight, head.bias = weight[None], bias[None]
+    return head.to(features).requires_grad_(False)

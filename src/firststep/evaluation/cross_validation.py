@@ -8,7 +8,6 @@ inner steps can be chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -17,25 +16,20 @@ from torch.nn import functional as F
 
 from firststep.adaptation import LONGEST_AUTO, MOST_FOLDS, StepChoice
 from firststep.errors import FirststepError
+from firststep.evaluation._few_shot import AVERAGE, PROBES, Promise
 from firststep.evaluation.frozen_network import features_of, frozen_network, logits_of
 from firststep.evaluation.image_folders import ImageSupport, Progress
-from firststep.evaluation.probes import Predict, logistic, nearest_means, ridge
 from firststep.meta_learner import MetaLearner
 
 STEPS = "steps"
 """Name of the adapted network among the classifiers; the others are probes on its features."""
-PROBES: dict[str, Callable[[Tensor, Tensor], Predict]] = {
-    "nearest-means": nearest_means,
-    "ridge": ridge,
-    "logistic": logistic,
-}
-CLASSIFIERS = (STEPS, *PROBES)
-"""The adapted network (``steps``) and the probes on its features, by the names of ``adapt --classifier``.
+CLASSIFIERS = (STEPS, *PROBES, AVERAGE)
+"""The adapted network (``steps``), the probes on its features, and their average: ``adapt --classifier``.
 
 Examples:
     >>> from firststep.evaluation import CLASSIFIERS
     >>> CLASSIFIERS
-    ('steps', 'nearest-means', 'ridge', 'logistic')
+    ('steps', 'nearest-means', 'ridge', 'logistic', 'average')
 """
 
 
@@ -60,9 +54,25 @@ class CrossValidation:
 
     def accuracy(self, classifier: str) -> float:
         """Return the held-out accuracy; outputs that are not finite count as wrong."""
+        return self._right(classifier).double().mean().item()
+
+    def promise(self, classifier: str | None = None) -> Promise:
+        """Return the accuracy to expect of a classifier; None is the best one, chosen again for every fold.
+
+        The best classifier of a fold is that of the other folds, so its choice does not flatter the accuracy.
+        """
+        right = {name: self._right(name) for name in self.log_probabilities}
+        if classifier is not None:
+            return Promise(int(right[classifier].sum()), len(self.labels))
+        found = 0
+        for held_out in stratified_folds(self.labels):
+            best = max(right, key=lambda name: int(right[name][~held_out].sum()))
+            found += int(right[best][held_out].sum())
+        return Promise(found, len(self.labels))
+
+    def _right(self, classifier: str) -> Tensor:
         outputs = self.log_probabilities[classifier]
-        right = (outputs.argmax(1) == self.labels) & outputs.isfinite().all(1)
-        return right.double().mean().item()
+        return (outputs.argmax(1) == self.labels) & outputs.isfinite().all(1)
 
     @property
     def best(self) -> str:

@@ -11,22 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from firststep.backbones import frozen_body
 from firststep.errors import FirststepError
+from firststep.evaluation._few_shot_head import HeadForm
 from firststep.meta_learner import MetaLearner, adapted_network, give_rows, make_independent, replace_module
 from firststep.network import Params
 
 _ROUNDING = 1e-3
 """Largest relative difference of logits that rounding can cause when the batch size changes."""
-
-
-class UnitLinear(nn.Linear):
-    """A linear layer that scales its input features to length one, as the probes do."""
-
-    def forward(self, features: Tensor) -> Tensor:
-        return F.linear(F.normalize(features, dim=1), self.weight, self.bias)
 
 
 def frozen_network(meta: MetaLearner, params: Params, support: Tensor) -> nn.Module:
@@ -35,14 +28,14 @@ def frozen_network(meta: MetaLearner, params: Params, support: Tensor) -> nn.Mod
     return network.requires_grad_(False)
 
 
-def blank_network(meta: MetaLearner, classes: int, *, unit_features: bool) -> nn.Module:
-    """Return a network of the same architecture, to load stored weights into."""
+def blank_network(meta: MetaLearner, classes: int, head: HeadForm | None) -> nn.Module:
+    """Return a network of the same architecture, to load stored weights into; None is its linear head."""
     network = _copied(meta.network)
     give_rows(network, meta.functional.classifier, classes)
-    if unit_features:
+    if head is not None:
         old = network.get_submodule(meta.functional.classifier)
         assert isinstance(old, nn.Linear)
-        replace_module(network, meta.functional.classifier, UnitLinear(old.in_features, classes))
+        replace_module(network, meta.functional.classifier, head.build(old.in_features, classes))
     make_independent(network)
     return network.requires_grad_(False)
 
@@ -70,8 +63,10 @@ def features_of(network: nn.Module, classifier: str, images: Tensor) -> Tensor:
     handle = network.get_submodule(classifier).register_forward_pre_hook(
         lambda module, inputs: found.append(inputs[0])
     )
-    network(images)
-    handle.remove()
+    try:
+        network(images)
+    finally:
+        handle.remove()
     return found[0]
 
 

@@ -127,6 +127,12 @@ def load_support(
         (['a', 'b', 'c', 'd', 'e'], torch.Size([10, 1, 16, 16]))
     """
     found = support_files(path)
+    support_classes(found, path, meta)
+    return to_support(found, path, meta, preprocessing, load_pixels(found.files, preprocessing, progress))
+
+
+def support_classes(found: ImageFiles, path: Path, meta: MetaLearner) -> list[str]:
+    """Return the classes of labelled files, sorted by name; refuse a number that the learner cannot take."""
     assert found.labels is not None
     classes = sorted(set(found.labels))
     try:
@@ -135,8 +141,17 @@ def load_support(
         kind = "classes" if _is_csv(path) else "class folders"
         names = f": {', '.join(classes)}" if classes else ""
         raise FirststepError(f"{path} has {len(classes)} {kind}{names}; {error}") from None
-    images = load_images(found.files, preprocessing, meta.device, progress)
-    return ImageSupport(classes, images, class_numbers(found.labels, classes, path).to(meta.device))
+    return classes
+
+
+def to_support(
+    found: ImageFiles, path: Path, meta: MetaLearner, preprocessing: Preprocessing, pixels: np.ndarray
+) -> ImageSupport:
+    """Return the support set of labelled files whose pixels are loaded."""
+    classes = support_classes(found, path, meta)
+    images = torch.from_numpy(preprocessing.normalise(pixels)).to(meta.device)
+    labels = class_numbers(found.labels or [], classes, path).to(meta.device)
+    return ImageSupport(classes, images, labels)
 
 
 def class_numbers(labels: Sequence[str], classes: Sequence[str], where: Path) -> Tensor:

@@ -51,8 +51,9 @@ def nearest_means(features: Tensor, labels: Tensor, *, temperature: float = 0.1)
 
 @torch.no_grad()
 def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperature: float = 0.1) -> Predict:
-    """Fit least squares to one-hot targets: minimise ‖X W + b - Y‖² + ``strength`` ‖W‖² over W and b.
+    """Fit least squares to one-hot targets: minimise Σ_i w_i ‖x_i W + b - y_i‖² + ``strength`` ‖W‖².
 
+    The weights w give every class the same total, n / classes; with equal numbers of samples all are 1.
     Scores lie around 0 to 1, like the targets; probabilities are the softmax of scores / ``temperature``.
 
     Examples:
@@ -63,12 +64,13 @@ def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperatur
     _check(features, labels, strength=strength, temperature=temperature)
     support, targets = _unit(features), _one_hot(labels)
     # The optimal b centres the data, which leaves W = Xᵀ (X Xᵀ + strength I)⁻¹ Y: a linear system of n x n,
-    # not d x d.
-    centre, bias = support.mean(0), targets.mean(0)
-    centred = support - centre
+    # not d x d. Rows of X and Y are scaled by √w.
+    shares = _class_weights(labels)[labels][:, None]
+    centre, bias = (shares * support).mean(0), (shares * targets).mean(0)
+    centred = shares.sqrt() * (support - centre)
     gram = centred @ centred.T
     gram.diagonal().add_(strength)
-    weights = centred.T @ torch.linalg.solve(gram, targets - bias)
+    weights = centred.T @ torch.linalg.solve(gram, shares.sqrt() * (targets - bias))
 
     def predict(query: Tensor) -> Tensor:
         return (((_unit(query) - centre) @ weights + bias) / temperature).softmax(1)
@@ -77,10 +79,10 @@ def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperatur
 
 
 def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Predict:
-    """Fit multinomial logistic regression: minimise the summed cross-entropy + ½ ``strength`` ‖W‖².
+    """Fit multinomial logistic regression: minimise the weighted cross-entropy + ½ ``strength`` ‖W‖².
 
-    b is not penalised. The optimal W is a linear combination of the samples, so the problem has n unknowns
-    per class, not d.
+    The weights are those of :func:`ridge`. b is not penalised. The optimal W is a linear combination of the
+    samples, so the problem has n unknowns per class, not d.
 
     Examples:
         >>> from firststep.evaluation import logistic
@@ -93,6 +95,7 @@ def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Pre
     # Coordinates in an orthonormal basis of the samples' span keep all inner products and norms.
     basis = torch.linalg.svd(support - centre, full_matrices=False)[2]
     coordinates, classes = (support - centre) @ basis.T, _classes(labels)
+    shares = _class_weights(labels)
     weights = torch.zeros(len(basis), classes, dtype=torch.float64, device=features.device)
     bias = torch.zeros(classes, dtype=torch.float64, device=features.device)
     unknowns = [weights.requires_grad_(), bias.requires_grad_()]
@@ -102,7 +105,7 @@ def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Pre
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        value = F.cross_entropy(coordinates @ weights + bias, labels, reduction="sum")
+        value = F.cross_entropy(coordinates @ weights + bias, labels, weight=shares, reduction="sum")
         value = value + 0.5 * strength * weights.square().sum()
         value.backward()
         return value
@@ -133,6 +136,12 @@ def _unit(features: Tensor) -> Tensor:
 
 def _one_hot(labels: Tensor) -> Tensor:
     return F.one_hot(labels, _classes(labels)).double()
+
+
+def _class_weights(labels: Tensor) -> Tensor:
+    """Return n / (classes · samples of the class) per class."""
+    counts = labels.bincount().double()
+    return len(labels) / (len(counts) * counts)
 
 
 def _classes(labels: Tensor) -> int:

@@ -22,7 +22,7 @@ from firststep.page.messages import one_line
 from firststep.page.pictures import distinct, sees
 from firststep.training import BUILTIN, TrainConfig, TrainedModel, load_trained
 
-LABELS = {f"{BUILTIN}photos": "Photo classifier"}
+LABELS = {f"{BUILTIN}photos": "Photo classifier", f"{BUILTIN}photos-small": "Small photo classifier"}
 """Names for models that are used and not compared; other models are called by their method."""
 
 

@@ -48,27 +48,6 @@ def glyphs_zero() -> TrainConfig:
     return replace(glyphs_paper(), head="zero")
 
 
-def photos() -> TrainConfig:
-    """A small head on frozen ImageNet features; give it --data-path.
-
-    It needs the extra photos.
-
-    Only the classifier moves in the inner loop (anil): the body is frozen, and the embedding is small.
-    """
-    return TrainConfig(
-        data="cifar-fs",
-        image_size=128,
-        backbone="efficientnet-lite0",
-        method="anil",
-        head="shared",
-        rate=0.03,
-        outer_rate=5e-5,
-        updates=300,
-        validate_every=50,
-        validation_episodes=100,
-    )
-
-
 def demo() -> TrainConfig:
     """What `firststep demo` trains: under a minute on one core.
 
@@ -94,7 +73,6 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
     "glyphs": glyphs,
     "glyphs-paper": glyphs_paper,
     "glyphs-zero": glyphs_zero,
-    "photos": photos,
     "demo": demo,
 }
 """Configurations by name, each a function; what ``firststep train NAME`` begins with.
@@ -102,7 +80,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
 Examples:
     >>> from firststep.training import RECIPES
     >>> list(RECIPES)
-    ['paper', 'glyphs', 'glyphs-paper', 'glyphs-zero', 'photos', 'demo']
+    ['paper', 'glyphs', 'glyphs-paper', 'glyphs-zero', 'demo']
 """
 
 

@@ -10,6 +10,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
 from firststep.data import Dataset
 from firststep.errors import FirststepError
 from firststep.training.config import TrainConfig
@@ -40,6 +44,19 @@ class Run(RunFolder):
     @property
     def config(self) -> TrainConfig:
         return self.record.config
+
+    @property
+    def background_path(self) -> Path:
+        return self.folder / "background.safetensors"
+
+    def background(self) -> Tensor | None:
+        """Return features [n, d] of images that belong to no class of the user; None if there are none."""
+        if not self.background_path.is_file():
+            return None
+        try:
+            return load_file(self.background_path)["features"].float()
+        except (SafetensorError, KeyError) as error:
+            raise FirststepError(f"{self.background_path} is damaged: {error}") from None
 
     def metrics(self, tolerant: bool = False) -> list[Entry]:
         """Return the logged lines in order; ``tolerant`` skips lines that cannot be read, as after a kill."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from firststep.data import Dataset, Preprocessing, ProgressCallback, open_dataset
 from firststep.distributed import Team
@@ -45,6 +46,11 @@ class TrainedModel:
     def preprocessing(self) -> Preprocessing:
         """Preprocessing of the training images."""
         return self.run.record.preprocessing
+
+    @property
+    def background(self) -> Tensor | None:
+        """Body features of images of no class, which help to tell "none of these"; None without any."""
+        return self.run.background()
 
     def evaluate(
         self,
