@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from random import Random
@@ -149,7 +150,17 @@ def run_folders(rng: Random, sandbox: Sandbox) -> Case:
     chosen = dict.fromkeys(rng.choices(files, weights, k=rng.choice((1, 1, 1, 2))))
     what = "; ".join(f"{file} {damage_file(rng, folder / file)}" for file in chosen)
     arguments, writes = _run_command(rng, sandbox, files) if is_run else rng.choice(PAPER)
+    writes = (*writes, *_named_cache(folder / "run.json"))
     return Case(what=f"{' '.join(arguments)} ({what})", arguments=arguments, writes=writes)
+
+
+def _named_cache(path: Path) -> tuple[str, ...]:
+    """Return the cache folder that a changed run.json asks for, if any."""
+    try:
+        name = json.loads(path.read_bytes())["config"]["cache"] if path.is_file() else None
+    except (ValueError, LookupError, TypeError):
+        return ()
+    return (name.partition("/")[0],) if isinstance(name, str) and name.partition("/")[0] else ()
 
 
 READ = (".json", ".jsonl", ".safetensors")
