@@ -6,7 +6,6 @@ Nothing is compiled: compiling takes a minute or more and would make the rest fa
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -117,6 +116,8 @@ def _peak(device: torch.device) -> int:
     if status.is_file():  # getrusage may report the peak of the parent before exec
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
+    import resource  # Unix only
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
