@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 SDIST_FILES = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml")
 """Files of the sdist beside ``src/firststep``. hatchling adds ``.gitignore``."""
 MOST_BYTES = 8 * 2**20
-"""Largest wheel that we publish: whoever adds a model sees it here."""
+"""Largest wheel that we publish. A new model may need a larger bound."""
 
 
 class ReleaseError(Exception):

@@ -9,7 +9,7 @@ from release.environments import Environment
 
 FIRST_USE = {
     "cli": "import firststep.training, firststep.data, firststep.evaluation, firststep.jobs, firststep.paper",
-    "timm": "import timm",
+    "timm": "from importlib.metadata import version; version('timm')",
     "transformers": "import transformers",
     "photos": "from firststep.training import load_trained; load_trained('builtin:photos')",
     "ray": "import ray; from firststep.jobs import RayExecutor",
@@ -22,8 +22,8 @@ FIRST_USE = {
     "frameworks": "import accelerate, optuna",
     "notebooks": "import nbclient, ipykernel",
 }
-"""Python that must run where an extra is installed. `timm` and `frameworks` import torchvision, whose wheel
-must be that of the installed torch: frameworks that import it at once are left to the tests."""
+"""Python that must run where an extra is installed. timm, Lightning and easyfsl import torchvision, whose
+wheel must be that of the installed torch: using them is left to the tests."""
 
 
 def check_library(environment: Environment, folder: Path, version: str) -> None:

@@ -44,6 +44,14 @@ def import_timm() -> Any:
     return _import("timm")
 
 
+def import_lightning() -> Any:
+    return _import("pytorch_lightning")
+
+
+def import_easyfsl() -> Any:
+    return _import("easyfsl.methods")
+
+
 _kept: list[torch.library.Library] = []
 
 

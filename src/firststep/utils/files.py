@@ -34,7 +34,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise FirststepError(f"cannot write {path}: {error.strerror or error}") from error
     try:
         yield temporary
-        with open(temporary, "rb") as file:
+        with open(temporary, "rb+") as file:  # Windows flushes only files that are open for writing
             os.fsync(file.fileno())
         temporary.chmod(0o644)
         temporary.replace(path)
@@ -44,15 +44,20 @@ def replacing(path: Path) -> Iterator[Path]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
-def _locked_temporary(path: Path) -> tuple[int, Path]:
-    """Make a file beside ``path``; return its path and a handle that locks it while this process lives."""
+def _locked_temporary(path: Path) -> tuple[int | None, Path]:
+    """Make a file beside ``path``; return its path and a handle that locks it while this process lives.
+
+    Windows refuses to replace a file that is open, so there the handle is None.
+    """
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SUFFIX, dir=path.parent)
         if sys.platform == "win32":
-            return handle, Path(name)
+            os.close(handle)
+            return None, Path(name)
         fcntl.flock(handle, fcntl.LOCK_EX)
         if os.path.exists(name):  # otherwise another process removed it as a leftover before it was locked
             return handle, Path(name)

@@ -62,7 +62,7 @@ class WorkerProcess:
         code = self.process.exitcode or 0
         if code == 0:
             return "its process was told to stop"
-        if code == -signal.SIGKILL:
+        if code == -getattr(signal, "SIGKILL", 9):
             return "its process was killed, perhaps because memory ran out"
         return f"its process died ({signal.Signals(-code).name if code < 0 else f'exit code {code}'})"
 
