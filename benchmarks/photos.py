@@ -1,9 +1,10 @@
-"""Few photographs of new classes: meta-learned heads beside simple probes on the same frozen features.
+"""Photographs: accuracy before and after, the promise beside what is found, and "none of these".
 
-    python benchmarks/photos.py --plain RUN --conditioned RUN --data-path FOLDER --out results/photos/NAME
+    python benchmarks/photos.py --data-path CIFAR --out results/photos/cifar-fs-2
 
-Everything that is chosen (strength of the probes, rate of the head from scratch) is chosen on episodes of the
-validation classes; then the test episodes are looked at, once. All learners get the same episodes.
+All classifiers get the same episodes of the CIFAR-FS test classes (or of `--split val`, where everything was
+chosen). "Before" is EfficientNet-Lite0 at 128 px, as builtin:photos was. "none of these" is asked about the
+other classes of the split. Features are computed once and cached.
 """
 
 from __future__ import annotations
@@ -14,95 +15,61 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from firststep.data import Episodes, FeatureSplit
-from firststep.evaluation import Predict, half_width, logistic, measure_tasks, nearest_means, ridge, to_task
-from firststep.evaluation._internal import TEST_SEED
-from firststep.meta_learner import MetaLearner
-from firststep.task import Task
-from firststep.training import VALIDATION_SEED, build_meta_learner, data_for, load_trained
+from firststep.data import FeatureSplit
+from firststep.evaluation import half_width
+from firststep.evaluation._few_shot import PROBES
+from firststep.evaluation._internal import NONE_LIMIT, fit_few_shot
+from firststep.training import TrainConfig, load_trained, open_data
 from firststep.training.provenance import collect_provenance
 
-STRENGTHS = {"ridge": (0.1, 0.3, 1.0, 3.0), "logistic": (0.003, 0.01, 0.03, 0.1)}
-FROM_SCRATCH = (0.003, 0.01, 0.03, 0.1)
-"""Rates of the head from scratch, which takes as many steps as the others."""
-STEPS = (0, 1, 2, 3, 5, 10)
-CPU = torch.device("cpu")
-
-Probe = Callable[..., Predict]
-PROBES: dict[str, Probe] = {"nearest means": nearest_means, "ridge": ridge, "logistic": logistic}
+BEFORE, SMALL, NOW = "efficientnet-lite0 128 px", "efficientnet-lite0 224 px", "efficientnet-lite2 260 px"
+BACKGROUND = {BEFORE: None, SMALL: "builtin:photos-small", NOW: "builtin:photos"}
+SEED = 36
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--plain", required=True, help="run without conditioning")
-    parser.add_argument("--conditioned", required=True, help="the same with it")
     parser.add_argument("--data-path", required=True, type=Path)
-    parser.add_argument("--shots", type=int, nargs="+", default=[5, 1])
-    parser.add_argument("--episodes", type=int, default=600)
-    parser.add_argument("--validation-episodes", type=int, default=100)
+    parser.add_argument("--cache", type=Path, help="folder for pixels and features")
+    parser.add_argument("--split", default="test", choices=["val", "test"])
+    parser.add_argument("--episodes", type=int, default=60)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", required=True, type=Path)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     begun = time.monotonic()
-    trained = {"plain": load_trained(options.plain), "conditioned": load_trained(options.conditioned)}
-    config = trained["plain"].config
-    data = data_for(trained["plain"], path=options.data_path)
-    validation, test = data.split("val"), data.split("test")
-    assert isinstance(validation, FeatureSplit)
-    assert isinstance(test, FeatureSplit)
-
-    def from_scratch(rate: float) -> MetaLearner:
-        untrained = replace(config, head="per-class", conditioning="none", rate=rate)
-        return build_meta_learner(untrained, image_size=data.image_size, channels=data.channels, device=CPU)
-
-    rows: list[dict[str, Any]] = []
-    for shots in options.shots:
-        choosing = partial(_tasks, validation, shots, VALIDATION_SEED, options.validation_episodes)
-        testing = partial(_tasks, test, shots, TEST_SEED, options.episodes)
-        chosen: dict[str, dict[str, float]] = {"nearest means": {}}
-        for name, strengths in STRENGTHS.items():
-            accuracies = {s: _probe(PROBES[name], choosing(), strength=s).mean() for s in strengths}
-            chosen[name] = {"strength": max(accuracies, key=accuracies.__getitem__)}
-            print(shots, "shots,", name, "on validation classes:", accuracies, flush=True)
-        last = {rate: _steps(from_scratch(rate), choosing())[:, -1].mean() for rate in FROM_SCRATCH}
-        rate = max(last, key=last.__getitem__)
-        print(shots, "shots, head from scratch on validation classes:", last, flush=True)
-        for name, setting in chosen.items():
-            accuracy = _probe(PROBES[name], testing(), **setting)
-            rows.append(_row(shots, name, setting, None, accuracy))
-            print(rows[-1], flush=True)
-        learners = {name: (model.meta, model.config.rate) for name, model in trained.items()}
-        learners["from scratch"] = (from_scratch(rate), rate)
-        for name, (meta, own_rate) in learners.items():
-            per_step = _steps(meta, testing())
-            for step, accuracy in zip(STEPS, per_step.T, strict=True):
-                rows.append(_row(shots, name, {"rate": own_rate}, step, accuracy))
-            print(*rows[-len(STEPS) :], sep="\n", flush=True)
+    splits = {name: _features(name, options) for name in BACKGROUND}
+    counts = splits[NOW].counts
+    rows = []
+    for ways, shots in ((5, 1), (5, 2), (5, 5), (5, 10), (10, 5), (len(counts), 5)):
+        episodes = options.episodes if ways <= 5 else options.episodes // 2
+        for name, split in splits.items():
+            run = BACKGROUND[name]
+            background = None if run is None else load_trained(run).background
+            found = [
+                _measure(split, background, *episode) for episode in _episodes(counts, ways, shots, episodes)
+            ]
+            for measure in found[0]:
+                values = np.array([each[measure] for each in found])
+                mean, half = float(values.mean()), float(half_width(values))
+                rows.append([ways, shots, name, measure, round(mean, 4), round(half, 4), len(values)])
+            print(*rows[-len(found[0]) :], sep="\n", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     with open(options.out / "numbers.csv", "w", newline="") as file:
-        table = csv.DictWriter(file, rows[0], lineterminator="\n")
-        table.writeheader()
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["ways", "shots", "features", "measure", "mean", "half_width", "episodes"])
         table.writerows(rows)
     settings = {
         "command": shlex.join(["python", "benchmarks/photos.py", *sys.argv[1:]]),
-        "data": {
-            "name": data.name,
-            "fingerprint": data.fingerprint,
-            "images": {"val": len(validation.features), "test": len(test.features)},
-        },
-        "seeds": {"test": TEST_SEED, "validation": VALIDATION_SEED, "training": config.seed},
-        "checkpoints": {name: {"update": m.update, "digest": m.checkpoint} for name, m in trained.items()},
-        "config": {k: v for k, v in config.to_json().items() if k not in ("data_path", "cache")},
+        "images_per_class": int(min(counts)),
+        "classes": len(counts),
+        "seed": SEED,
         "threads": options.threads,
         **collect_provenance(),
         "seconds": round(time.monotonic() - begun),
@@ -110,37 +77,67 @@ def main() -> None:
     (options.out / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
 
 
-def _tasks(split: FeatureSplit, shots: int, seed: int, episodes: int) -> Iterator[Task]:
-    source = Episodes(split, ways=5, shots=shots, queries=16, seed=seed)
-    return (to_task(source[number], CPU) for number in range(episodes))
+def _features(name: str, options: argparse.Namespace) -> FeatureSplit:
+    backbone, size, _ = name.split()
+    config = TrainConfig(
+        data="cifar-fs",
+        data_path=options.data_path,
+        cache=options.cache,
+        image_size=int(size),
+        backbone=backbone,
+        partial=True,
+    )
+    split = open_data(config).split(options.split)
+    assert isinstance(split, FeatureSplit)
+    return split
 
 
-def _probe(probe: Probe, tasks: Iterator[Task], **setting: float) -> np.ndarray:
-    """Return the accuracy on each task."""
-    found = []
-    for task in tasks:
-        predicted = probe(task.support_x, task.support_y, **setting)(task.query_x).argmax(1)
-        found.append((predicted == task.query_y).double().mean().item())
-    return np.array(found)
+def _episodes(counts: np.ndarray, ways: int, shots: int, episodes: int) -> Iterator[tuple[np.ndarray, ...]]:
+    """Support and query rows [ways, ...] and the rows of a third of the images of the other classes."""
+    generator = np.random.default_rng([SEED, ways, shots])
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    for _ in range(episodes):
+        order = generator.permutation(len(counts))
+        drawn = [starts[c] + generator.permutation(counts[c]) for c in order]
+        support = np.stack([rows[:shots] for rows in drawn[:ways]])
+        query = np.stack([rows[shots : min(counts)] for rows in drawn[:ways]])
+        others = np.concatenate([rows[::3] for rows in drawn[ways:]] or [np.zeros(0, int)])
+        yield support, query, others
 
 
-def _steps(meta: MetaLearner, tasks: Iterator[Task]) -> np.ndarray:
-    """Return the accuracy on each task after each of the steps."""
-    return measure_tasks(meta, tasks, steps=STEPS, metrics=("accuracy",)).accuracy
+def _measure(
+    split: FeatureSplit,
+    background: torch.Tensor | None,
+    support: np.ndarray,
+    query: np.ndarray,
+    others: np.ndarray,
+) -> dict[str, float]:
+    def features(rows: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(split.inputs(rows.ravel()))
 
-
-def _row(
-    shots: int, learner: str, setting: dict[str, Any], step: int | None, accuracy: np.ndarray
-) -> dict[str, Any]:
-    return {
-        "shots": shots,
-        "learner": learner,
-        "setting": " ".join(f"{name}={value:g}" for name, value in setting.items()),
-        "step": "" if step is None else step,
-        "accuracy": round(100 * float(accuracy.mean()), 2),
-        "half_width": round(100 * float(half_width(accuracy)), 2),
-        "episodes": len(accuracy),
-    }
+    ways = len(support)
+    labels, asked = (torch.arange(ways).repeat_interleave(rows.shape[1]) for rows in (support, query))
+    fitted = fit_few_shot(features(support), labels, background=background)
+    outputs = fitted.head(features(query))
+    accuracy = (outputs[:, :ways].argmax(1) == asked).double().mean().item()
+    found = {"average": accuracy}
+    for name, probe in PROBES.items():
+        answers = probe(features(support), labels)(features(query)).argmax(1)
+        found[f"{name} on plain features"] = (answers == asked).double().mean().item()
+    if fitted.held_out is not None:
+        promise = fitted.held_out.promise
+        low, high = promise.interval
+        found |= {"promised": promise.accuracy, "within the interval": float(low <= accuracy <= high)}
+        found |= {"above it": float(accuracy > high), "below it": float(accuracy < low)}
+    if fitted.head.form.has_none and len(others):
+        known, strange = outputs[:, -1], fitted.head(features(others))[:, -1]
+        found["none: kept"] = (known <= NONE_LIMIT).double().mean().item()
+        found["none: false accepts"] = (strange <= NONE_LIMIT).double().mean().item()
+        at95 = known.double().quantile(0.95)
+        found["none: false accepts at 95 % kept"] = (strange <= at95).double().mean().item()
+        greater = (strange[:, None] > known).double() + 0.5 * (strange[:, None] == known).double()
+        found["none: AUROC"] = greater.mean().item()
+    return found
 
 
 if __name__ == "__main__":

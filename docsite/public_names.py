@@ -119,7 +119,14 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         ],
     },
     "firststep.deployment": {
-        "Files": ["save_adapted", "export_model", "EXPORT_ENDINGS", "load_deployed", "DeployedModel"],
+        "Files": [
+            "save_adapted",
+            "export_model",
+            "EXPORT_ENDINGS",
+            "load_deployed",
+            "DeployedModel",
+            "Answers",
+        ],
         "Parts": ["make_deployable", "ImageClassifier", "ModelCard", "deployed"],
     },
     "firststep.hub": {"Models on the Hub": ["HubLearner", "HubClassifier"]},

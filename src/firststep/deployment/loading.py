@@ -29,7 +29,14 @@ _ADAPTED = "adapted.safetensors"
 
 @dataclass(frozen=True)
 class Answers:
-    """Outputs for some images."""
+    """Outputs for some images.
+
+    Examples:
+        >>> from firststep.deployment import deployed, make_deployable
+        >>> model = deployed(*make_deployable(adapted, trained.preprocessing))
+        >>> model.answers(np.zeros((3, 16, 16, 1), dtype=np.uint8)).probabilities.shape
+        (3, 5)
+    """
 
     probabilities: np.ndarray
     """[n, classes]"""
