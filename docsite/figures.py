@@ -16,9 +16,7 @@ _OUTPUT = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 ELSEWHERE: dict[str, dict[str, str]] = {
     "docs/paper.md": {
         "0.4 ± 1.1": "difference of the paper's printed means",
-        "2.2 ± 1.0": "difference of the paper's printed means",
         "8.6 ± 2.7": "difference of the paper's printed means",
-        "8.6 ± 2.3": "loss-ablation: difference of two rows that are not a pair",
         "4.5 ± 2.5": "difference of the paper's printed means",
         "60.6 ± 4.9": "the log of ResNet10's pretraining",
     },
