@@ -24,6 +24,7 @@ COUNTS = {
     ("resnet10", None): 4_908_357,
     ("resnet18", None): 11_179_077,
     ("efficientnet-lite0", None): 171_525,  # of its learned part
+    ("mlp", 64): (3 * 28**2 + 1) * 64 + (64 + 1) * 64 + (64 + 1) * 5,
 }
 
 
@@ -58,7 +59,7 @@ def test_any_size_channels_and_ways(name: str, size: int, channels: int, ways: i
     logits = network(images)
     assert logits.shape == (3, ways)
     torch.testing.assert_close(logits, network.classifier(features))  # type: ignore[operator]
-    for subset in ("cls", "emb") if BACKBONES[name].body else ("cls", "emb", "ebn"):
+    for subset in ("cls", "emb") if BACKBONES[name].body or name == "mlp" else ("cls", "emb", "ebn"):
         assert FunctionalModule(network).subset(subset)
 
 

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bars
 
 from firststep.cli.terminal import console
+from firststep.evaluation import Metric
 from firststep.training import PretrainProgress, TrainingProgress
 
 OnRunUpdate = Callable[[str, TrainingProgress], None]
@@ -50,19 +51,26 @@ class _Speed:
 def _words(name: str, progress: TrainingProgress) -> str:
     """Format the result of a validation."""
     assert progress.validation is not None
-    accuracies = " ".join(f"{100 * value:.1f}" for value in progress.validation.mean())
+    measured = progress.validation
+    metric = measured.metrics[measured.main]
+    values = " ".join(_value(metric, value) for value in measured.mean())
+    unit = " %" if metric.percent else ""
     kappa = progress.validation.mean("condition_number")[0]
     rank = progress.validation.mean("rank")[0]
     last = progress.validation.steps[-1]
     averaged = ""
     if progress.averaged is not None:
-        values = " ".join(f"{100 * value:.1f}" for value in progress.averaged.mean())
-        averaged = f", of the averaged weights: {values} %"
+        of_average = " ".join(_value(metric, value) for value in progress.averaged.mean())
+        averaged = f", of the averaged weights: {of_average}{unit}"
     return (
-        f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}, val accuracy at steps "
-        f"0..{last}: {accuracies} %{averaged}, condition number {kappa:.3g}, rank {rank:.3g}, "
-        f"best {100 * progress.best:.1f} %"
+        f"{name}: update {progress.update}/{progress.total}, loss {progress.loss:.3f}, val {metric.title} at "
+        f"steps 0..{last}: {values}{unit}{averaged}, condition number {kappa:.3g}, rank {rank:.3g}, "
+        f"best {_value(metric, progress.best)}{unit}"
     )
+
+
+def _value(metric: Metric, value: float) -> str:
+    return f"{100 * value:.1f}" if metric.percent else f"{value:.3g}"
 
 
 @contextmanager

@@ -6,13 +6,14 @@ J is the Jacobian of the residuals with respect to the constrained parameters ψ
 the Gauss-Newton matrix 2 JᵀJ are twice those of the n x n Gram matrix G = J Jᵀ.
 """
 
-from firststep.conditioning.classifier import classifier_gram
+from firststep.conditioning.classifier import classifier_gram, linear_gram, output_gram
 from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
 from firststep.conditioning.jacobian_rows import gram_in_graph
 from firststep.conditioning.loss import conditioning_loss
 from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss
 from firststep.conditioning.residuals import cross_entropy_residuals, residuals, scaled_errors
 from firststep.conditioning.saved_memory import counting_saved
+from firststep.conditioning.smaller_side import rotation, smaller_gram
 from firststep.conditioning.spectrum import (
     condition_number,
     eigenvalues,
@@ -35,10 +36,14 @@ __all__ = [
     "eigenvalues",
     "gram_in_graph",
     "jacobian_gram",
+    "linear_gram",
     "log_condition_number",
     "log_eigenvalue_variance",
     "numerical_rank",
+    "output_gram",
     "residuals",
+    "rotation",
     "scaled_errors",
+    "smaller_gram",
     "watch",
 ]
