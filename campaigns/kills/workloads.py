@@ -25,6 +25,9 @@ METHODS = (
     "gap",
     "modgrad",
     "warp-maml",
+    "momentum",
+    "adam",
+    "rmsprop",
 )
 
 Commands = Callable[[Path, Stock], list[list[str]]]

@@ -10,7 +10,7 @@ import tyro
 
 from firststep.data import DATASETS
 
-SHIPPED_BACKBONES = ("conv4", "conv6", "resnet10", "resnet18", "efficientnet-lite0")
+SHIPPED_BACKBONES = ("conv4", "conv6", "resnet10", "resnet18", "efficientnet-lite0", "mlp")
 """Names in ``firststep.backbones.BACKBONES``, which the help cannot read: it would wait for torch. A test
 compares the two."""
 

@@ -90,10 +90,10 @@ def demo() -> TrainConfig:
 
 
 def sinusoid() -> TrainConfig:
-    """Regression of sinusoids (Finn et al. 2017), 10-shot: two hidden layers of 40, plain MAML.
+    """Regression of sinusoids, 10-shot, by plain MAML.
 
-    Their setting: inner rate 0.01, 25 tasks per update, Adam's rate 0.001. They train one inner step for
-    70,000 updates; here it is five steps and 3,000 updates.
+    As in Finn et al. (2017): two hidden layers of 40, inner rate 0.01, 25 tasks per update, Adam's rate
+    0.001. They train one inner step for 70,000 updates; here it is five steps and 3,000 updates.
     """
     return TrainConfig(
         tasks="sinusoid",
