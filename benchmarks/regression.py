@@ -77,13 +77,8 @@ def variants(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], TrainCo
 
 def job(place: dict[str, Any], config: TrainConfig, args: argparse.Namespace) -> Job:
     name = "-".join(str(value) for value in place.values())
-    options = {
-        "split": args.split,
-        "steps": STEPS,
-        "episodes": args.episodes,
-        "subset": config.measured_subset,
-    }
-    spec = EvaluationSpec(name=f"{args.split}-{args.episodes}", options=options)
+    options = {"split": args.split, "steps": STEPS, "episodes": args.episodes, "subset": args.measured}
+    spec = EvaluationSpec(name=f"{args.split}-{args.episodes}-{args.measured}", options=options)
     return Job(name=name, config=config, folder=args.runs / name, evaluations=(spec,))
 
 
@@ -139,6 +134,7 @@ def main() -> None:
     parser.add_argument("--adam-rate", type=float, default=0.003)
     parser.add_argument("--split", choices=["val", "test"], default="val")
     parser.add_argument("--episodes", type=int, default=500)
+    parser.add_argument("--measured", default="all", help="parameters whose κ is measured, for all alike")
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--runs", type=Path, default=Path("runs/regression"))
     parser.add_argument("--out", type=Path, default=Path("results/regression"))

@@ -231,3 +231,30 @@ def test_rows_of_a_random_subset() -> None:
     kept = Residuals(rows=3).chosen(y)
     assert torch.allclose(part * 3, (whole * 5)[kept][:, kept])
     assert fs.condition_number(part) < fs.condition_number(whole)
+
+
+RULES = [
+    fs.momentum(0.05),
+    fs.momentum(0.05, nesterov=True),
+    fs.adam(0.02, eps=1e-3, weight_decay=0.1),
+    fs.rmsprop(0.02, eps=1e-3),
+    fs.chain(fs.weight_decay(0.1), fs.clip_by_norm(1.0), fs.adam(rate=None, eps=1e-3), fs.meta_sgd(0.02)),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rules_with_state_traced_and_without_saved_steps(
+    rule: fs.Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gradient through the state, learned rates included, is that of the unrolled graph."""
+    monkeypatch.setattr(torch._inductor, "compile", lambda graph, _inputs, options: graph)
+    data = task("squared_error")
+    results = []
+    options: Any
+    for options in ({"engine": "unrolled"}, {}, {"memory": 0}, {"compile": True}):
+        module, loss = network("squared_error"), "squared_error"
+        meta = fs.MetaLearner(module, rule, loss=loss, steps=3, conditioning=fs.Conditioning(), **options)
+        meta([data]).backward()
+        results.append({name: p.grad for name, p in meta.named_parameters()})
+    for result in results[1:]:
+        assert total_error(result, results[0]) < 1e-9

@@ -131,7 +131,8 @@ class Rule:
         if self.init_state is None:
             return self.update(grads, params, rule_params, loss), {}
         steps, new_state = self.update(grads, params, rule_params, loss, state)
-        return steps, new_state
+        # In one order at every step: compiled code takes tensors by their place.
+        return steps, {name: new_state[name] for name in state}
 
     def remember_stateless(self) -> None:
         """Record that a check found ``update`` pure. No other field ever changes."""
