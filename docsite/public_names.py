@@ -17,9 +17,13 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         ],
         "Rules": [
             *("maml", "fomaml", "anil", "boil", "meta_sgd", "meta_curvature", "modgrad", "warp_maml", "gap"),
-            *("maml_plus_plus", "annealed_query_weights", "gauss_newton"),
+            *("maml_plus_plus", "annealed_query_weights", "gauss_newton", "momentum", "adam", "rmsprop"),
         ],
-        "Rules of your own": ["Rule", "stateless", "chain", "clip_by_norm"],
+        "Rules of your own": ["Rule", "stateless", "chain", "clip_by_norm", "weight_decay"],
+        "Losses": [
+            *("Loss", "LOSSES", "cross_entropy", "token_cross_entropy", "binary_cross_entropy"),
+            *("squared_error", "absolute_error", "huber", "poisson", "register_loss"),
+        ],
         "Methods by name": ["METHODS", "Method", "build_method"],
         "Networks": ["build_backbone", "BACKBONES", "Backbone", "warp"],
         "Process and errors": ["keep_freed_memory", "FirststepError"],
@@ -29,7 +33,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Tasks": ["as_task", "Inputs"],
         "The inner loop": ["inner_step", "Aux", "adapt", "Trajectory", "iterate_steps"],
         "How many steps": ["choose_steps", "StepChoice"],
-        "Gram matrix": ["support_gram"],
+        "Gram matrix": ["support_gram", "Residuals"],
         "The meta-gradient": [
             "MetaGradient",
             "EngineOptions",
@@ -48,7 +52,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Beyond the names of firststep": ["MethodBuilder", "count_parameters", "ParameterCounts"]
     },
     "firststep.backbones": {
-        "Networks": ["Conv", "ResNet", "WarpedConv", "EfficientNetLite", "BatchStatisticsNorm"],
+        "Networks": ["Conv", "ResNet", "WarpedConv", "EfficientNetLite", "Mlp", "BatchStatisticsNorm"],
         "Networks from elsewhere": ["build_external", "make_network", "freeze"],
     },
     "firststep.data": {
@@ -61,6 +65,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
             "DatasetMismatchError",
         ],
         "Episodes": ["Episodes", "Episode", "Augmentation"],
+        "Other tasks": ["open_tasks", "register_tasks", "TaskSource", "TASKS"],
         "Images": ["Preprocessing", "NORMALISATIONS", "load_image"],
         "A dataset of your own": [
             *("register_dataset", "DatasetInfo", "Layout", "Source", "ClassImages", "FileImages"),
@@ -76,7 +81,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
             *("steps_table", "metrics_table", "comparison_figure", "html_report"),
         ],
         "Metrics per step": [
-            *("METRICS", "register_metric", "Metric", "AdaptationState", "Measurement"),
+            *("METRICS", "metrics_of", "register_metric", "Metric", "AdaptationState", "Measurement"),
             *("measure_task", "measure_tasks"),
             "to_task",
         ],
@@ -135,16 +140,18 @@ GROUPS: dict[str, dict[str, list[str]]] = {
 BETWEEN_PACKAGES: dict[str, set[str]] = {
     "firststep": {"functional"},  # a module with a page of its own
     "firststep.conditioning": {
-        *("JACOBIAN_MEMORY", "counting_saved", "exact", "exact_device", "gram_in_graph", "has_float64")
+        *("JACOBIAN_MEMORY", "counting_saved", "exact", "exact_device", "gram_in_graph", "has_float64"),
+        *("linear_gram", "output_gram", "rotation", "smaller_gram"),
     },
     "firststep.backbones": {
         *("EfficientNetLiteBody", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
         *("first_derivatives_only", "native_image_size"),
     },
-    "firststep.rules": {"MethodBuilder", "require_rule"},
+    "firststep.losses": {"Kind", "ResidualKind", "as_loss", "first_tensor"},
+    "firststep.rules": {"MethodBuilder", "Moves", "require_rule"},
     "firststep.data": {
         *("IMAGE_ENDINGS", "Draws", "EpisodeRows", "FeatureDataset", "FeatureSplit", "FrozenBody"),
-        *("decode", "entries", "read_columns", "require_png", "require_regular"),
+        *("decode", "entries", "read_columns", "require_png", "require_regular", "Tasks", "tasks_of"),
     },
     "firststep.training": {
         *("BUILTIN", "VALIDATION_SEED", "builtin_models", "check_every_rank_has_tasks", "check_same_data"),
@@ -159,7 +166,7 @@ BETWEEN_PACKAGES: dict[str, set[str]] = {
         ),
         *("saved_update", "training_episodes", "validation_episodes", "open_images", "open_since"),
         *("package_version", "DataSettings", "NetworkSettings", "MethodSettings", "OuterLoopSettings"),
-        "RunningSettings",
+        *("RunningSettings", "TaskSettings"),
     },
     "firststep.jobs": {"MACHINE_SETTINGS", "Allocation", "Capacity"},
     "firststep.paper": {

@@ -283,7 +283,8 @@ def test_scaled_steps_share_the_parameters() -> None:
     ("call", "message"),
     [
         (lambda: make(reduction="max"), "reduction must be"),
-        (lambda: fs.MetaLearner(nn.Conv2d(1, 1, 1)), "nn.Linear"),
+        (lambda: fs.MetaLearner(nn.Conv2d(1, 1, 1), head="shared"), "no nn.Linear"),
+        (lambda: fs.MetaLearner(nn.Conv2d(1, 1, 1), conditioning=fs.Conditioning()), "no nn.Linear.*'all'"),
         (lambda: fs.MetaLearner(shallow_conv(), steps=0), "steps must be at least 1"),
         (lambda: fs.MetaLearner(shallow_conv(), classifier="nowhere"), "nowhere"),
         (lambda: make()([]), "must not be empty"),

@@ -224,7 +224,7 @@ def test_the_classifier_is_found(names: tuple[str, ...], found: str) -> None:
 
 def test_networks_without_a_linear_layer_and_with_nothing_else() -> None:
     with pytest.raises(ValueError, match=r"Flatten has no nn\.Linear"):
-        FunctionalModule(nn.Flatten())
+        _ = FunctionalModule(nn.Flatten()).classifier
     model = FunctionalModule(nn.Linear(4, 3))
     assert model.subset("cls") == ("weight", "bias")
     assert model(model.params(), torch.ones(2, 4)).logits.shape == (2, 3)

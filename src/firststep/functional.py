@@ -10,6 +10,7 @@ from firststep.adaptation import (
     iterate_steps,
     support_gram,
 )
+from firststep.losses import Residuals
 from firststep.metagradient import (
     EngineOptions,
     MetaGradient,
@@ -29,6 +30,7 @@ __all__ = [
     "MetaGradientResult",
     "Output",
     "Params",
+    "Residuals",
     "StepChoice",
     "Task",
     "TaskReport",

@@ -17,7 +17,14 @@ Examples:
 """
 
 
-def map_inputs(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
+Targets = Inputs
+"""The targets of a batch: a tensor, or a tuple or dict of tensors, with one entry per sample each."""
+
+AsTarget = Callable[[object, str], Targets]
+"""(targets, their name in errors) → the targets as a loss takes them; refuses others."""
+
+
+def map_inputs(function: Callable[[Tensor], Tensor], inputs: Any) -> Any:
     """The same inputs with a function applied to each of their tensors; other entries stay."""
 
     def apply(part: Any) -> Any:
@@ -27,7 +34,7 @@ def map_inputs(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
         return tuple(apply(part) for part in inputs)
     if isinstance(inputs, Mapping):
         return {name: apply(part) for name, part in inputs.items()}
-    return function(inputs)
+    return apply(inputs)
 
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -39,6 +46,8 @@ def as_labels(labels: object, name: str = "labels") -> Tensor:
         found = type(labels).__name__
         if isinstance(labels, Tensor):
             found = f"shape {list(labels.shape)} of {str(labels.dtype).removeprefix('torch.')}"
+            if labels.is_floating_point():
+                found += "; for targets that are numbers use loss='squared_error'"
         raise ValueError(f"{name} must be a tensor of integers, one label per sample, not {found}")
     if not len(labels):
         raise ValueError(f"{name} has no labels")
@@ -64,11 +73,11 @@ def check_differentiable(*inputs: Inputs) -> None:
         map_inputs(check, part)
 
 
-def as_samples(x: Inputs, y: object, name: str = "labels") -> Tensor:
-    """The labels of inputs that inner steps are taken on, as :func:`as_labels`."""
-    labels = as_labels(y, name)
-    check_differentiable(x, labels)
-    return labels
+def as_samples(x: Inputs, y: object, name: str = "labels", as_target: AsTarget = as_labels) -> Any:
+    """The targets of inputs that inner steps are taken on, as ``as_target`` gives them."""
+    targets = as_target(y, name)
+    check_differentiable(x, targets)
+    return targets
 
 
 def to_channels_last(values: Tensor) -> Tensor:
@@ -87,7 +96,9 @@ def to_channels_last(values: Tensor) -> Tensor:
 
 
 class Task(NamedTuple):
-    """A support set to adapt to and a query set to test on; labels are 0..ways-1.
+    """A support set to adapt to and a query set to test on.
+
+    Labels of classes are 0..ways-1. Other losses take targets of their own form: see :class:`firststep.Loss`.
 
     Examples:
         >>> task = fs.Task(support_x, support_y, query_x, query_y)
@@ -96,26 +107,33 @@ class Task(NamedTuple):
     """
 
     support_x: Inputs
-    support_y: Tensor
+    support_y: Any
     query_x: Inputs
-    query_y: Tensor
+    query_y: Any
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Task:
-        """The same task on another device, or with floating-point inputs of another type."""
+        """The same task on another device, or with floating-point numbers of another type."""
 
         def moved(part: Tensor) -> Tensor:
             return part.to(device=device, dtype=dtype if part.is_floating_point() else None)
 
         return Task(
             map_inputs(moved, self.support_x),
-            self.support_y.to(device=device),
+            map_inputs(moved, self.support_y),
             map_inputs(moved, self.query_x),
-            self.query_y.to(device=device),
+            map_inputs(moved, self.query_y),
         )
 
 
-def as_task(task: Task | tuple[Any, ...]) -> Task:
+def as_task(
+    task: Task | tuple[Any, ...], as_target: AsTarget = as_labels, as_query: AsTarget | None = None
+) -> Task:
     """A task from a Task or a plain tuple ``(support_x, support_y, query_x, query_y)``.
+
+    Args:
+        task: the task.
+        as_target: checks and converts the targets of the support set; default labels of classes.
+        as_query: the same for the query set, if its loss is another.
 
     Examples:
         >>> functional.as_task((support_x, support_y, query_x, query_y)).query_x.shape
@@ -129,8 +147,8 @@ def as_task(task: Task | tuple[Any, ...]) -> Task:
             "tasks is a sequence of them"
         )
     support_x, support_y, query_x, query_y = task
-    found = Task(_plain(support_x), support_y, _plain(query_x), query_y)
-    if _is_stacked(support_y) and _is_stacked(query_y):
+    found = Task(_plain(support_x), _plain(support_y), _plain(query_x), _plain(query_y))
+    if as_target is as_labels and _is_stacked(support_y) and _is_stacked(query_y):
         raise ValueError(_STACKED)
     for name in ("support_x", "query_x"):
         inputs = getattr(found, name)
@@ -139,8 +157,8 @@ def as_task(task: Task | tuple[Any, ...]) -> Task:
                 f"{name} must be a tensor, or a tuple or dict of them, not {type(inputs).__name__}"
             )
     return found._replace(
-        support_y=as_samples(found.support_x, support_y, "support_y"),
-        query_y=as_samples(found.query_x, query_y, "query_y"),
+        support_y=as_samples(found.support_x, found.support_y, "support_y", as_target),
+        query_y=as_samples(found.query_x, found.query_y, "query_y", as_query or as_target),
     )
 
 
@@ -150,18 +168,22 @@ _STACKED = (
 )
 
 
-def as_tasks(tasks: Task | Iterable[Task | tuple[Any, ...]]) -> list[Task]:
-    """A meta-batch as a list of tasks; one task alone is a meta-batch too."""
+def as_tasks(
+    tasks: Task | Iterable[Task | tuple[Any, ...]],
+    as_target: AsTarget = as_labels,
+    as_query: AsTarget | None = None,
+) -> list[Task]:
+    """A meta-batch as a list of tasks; one task alone is a meta-batch too. Arguments as :func:`as_task`."""
     if isinstance(tasks, Task):
-        return [as_task(tasks)]
+        return [as_task(tasks, as_target, as_query)]
     if not isinstance(tasks, Iterable):
         raise TypeError(f"tasks must be a list of tasks, not {type(tasks).__name__}")
     found = list(tasks)
-    if len(found) == 4 and _is_stacked(found[1]) and _is_stacked(found[3]):
+    if as_target is as_labels and len(found) == 4 and _is_stacked(found[1]) and _is_stacked(found[3]):
         raise ValueError(_STACKED)
     if not found:
         raise ValueError("tasks must not be empty")
-    return [as_task(task) for task in found]
+    return [as_task(task, as_target, as_query) for task in found]
 
 
 def _is_stacked(labels: Any) -> bool:

@@ -34,7 +34,7 @@ def test_adaptation_holds_no_graph() -> None:
     trajectory = adapt(model, maml(), task.support_x, task.support_y, steps=2, subset="all")
     assert len(trajectory.params) == 3
     tensors = [value for params in trajectory.params for value in params.values()]
-    tensors += [value for aux in trajectory.aux for value in aux if value is not None]
+    tensors += [value for aux in trajectory.aux for value in aux if isinstance(value, torch.Tensor)]
     assert not any(value.requires_grad or value.grad_fn for value in tensors)
     with pytest.raises(ValueError, match="steps must not be negative"):
         adapt(model, maml(), task.support_x, task.support_y, steps=-1)

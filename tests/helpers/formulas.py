@@ -121,6 +121,44 @@ def gauss_newton(rate: float) -> Formula:
     return formula
 
 
+def momentum(rate: float) -> Formula:
+    """Step k is -rate Σ_j 0.9^(k-j) g_j, from the gradients of all steps."""
+    past: list[Params] = []
+
+    def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
+        past.append(grads)
+        return {n: values[n] - rate * sum(0.9 ** (k - j) * past[j][n] for j in range(k + 1)) for n in values}
+
+    return formula
+
+
+def adam(rate: float, betas: tuple[float, float] = (0.9, 0.999)) -> Formula:
+    """Both means as weighted sums over the gradients of all steps, whose weights sum to 1."""
+    past: list[Params] = []
+
+    def mean(values: list[Tensor], beta: float) -> Tensor:
+        weights = [beta ** (len(values) - 1 - j) for j in range(len(values))]
+        terms = [w / sum(weights) * value for w, value in zip(weights, values, strict=True)]
+        return sum(terms[1:], terms[0])
+
+    def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
+        past.append(grads)
+        moved = {}
+        for n in values:
+            first = mean([g[n] for g in past], betas[0])
+            second = mean([g[n] ** 2 for g in past], betas[1])
+            # A convolution before batch norm has a bias without any gradient: step 0, derivative 0.
+            root = torch.where(second > 0, torch.where(second > 0, second, 1.0).sqrt(), 0.0)
+            moved[n] = values[n] - rate * first / (root + 1e-8)
+        return moved
+
+    return formula
+
+
+def rmsprop(rate: float) -> Formula:
+    return adam(rate, (0.0, 0.99))
+
+
 FORMULAS: dict[str, Callable[[float], Formula]] = {
     "maml": gradient_descent,
     "fomaml": gradient_descent,
@@ -133,4 +171,7 @@ FORMULAS: dict[str, Callable[[float], Formula]] = {
     "gap": gap,
     "maml++": maml_plus_plus,
     "gauss-newton": gauss_newton,
+    "momentum": momentum,
+    "adam": adam,
+    "rmsprop": rmsprop,
 }

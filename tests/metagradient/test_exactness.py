@@ -12,7 +12,8 @@ from torch import nn
 from firststep import METHODS, Conditioning, MetaLearner, Method, Task, build_method, maml
 from firststep.functional import FunctionalModule, meta_gradient
 from firststep.metagradient import ENGINES, EngineOptions
-from firststep.metagradient.eager import EagerSteps
+from firststep.metagradient.eager import EagerSteps, StepInput
+from firststep.metagradient.objective import Losses
 from formulas import FORMULAS
 from networks import OwnNetwork, perturbed_rule_params, shallow_conv, shallow_task, small_resnet
 from reference import Params, total_error, unrolled_meta_gradient
@@ -179,12 +180,13 @@ def test_step_weights_gamma_and_the_ablation() -> None:
     assert total_error(result.params, expected) < 1e-8
 
 
-@pytest.mark.parametrize("name", ["maml", "fomaml", "maml++", "gap"])
+@pytest.mark.parametrize("name", ["maml", "fomaml", "maml++", "gap", "momentum", "adam"])
 def test_saving_all_some_or_none_of_the_steps_changes_nothing(name: str) -> None:
     method, model, rule_params = prepared(name)
-    one_step = EagerSteps(model, method.rule, Conditioning()).saved_bytes(
-        model.params(), method.rule.at_step(rule_params, 0), TASK.support_x, TASK.support_y
-    )
+    state = method.rule.initial_state(model, model.params())
+    first = StepInput(model.params(), state, method.rule.at_step(rule_params, 0))
+    steps = EagerSteps(model, method.rule, Conditioning(), Losses())
+    one_step = steps.saved_bytes(first, TASK.support_x, TASK.support_y)
     assert one_step > 0
     results = [
         meta_gradient(

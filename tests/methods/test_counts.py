@@ -21,6 +21,9 @@ TOTALS = {
     ("gap", "conv4", 128): 463_365 + 411,
     ("gap", "conv4", 64): 121_093 + 219,
     ("gauss-newton", "conv4", 64): 121_093,
+    ("momentum", "conv4", 64): 121_093,
+    ("adam", "conv4", 64): 121_093,
+    ("rmsprop", "conv4", 64): 121_093,
     # Five rates for each of four convolutions and the classifier; five scales and shifts of four norms.
     ("maml++", "conv4", 64): 121_093 + 5 * (4 + 1) + 5 * (4 * 2 * 64),
 }

@@ -97,5 +97,5 @@ def test_an_output_without_logits_says_what_is_wanted() -> None:
             return {"scores": self.classifier(points)}
 
     meta = MetaLearner(Odd())
-    with pytest.raises(ValueError, match="the output of Odd must be that of its linear layer 'classifier'"):
+    with pytest.raises(ValueError, match=r"output must be logits \[n, classes\], not dict"):
         meta.adapt(torch.randn(6, 5), torch.arange(3).repeat(2))

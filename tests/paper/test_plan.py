@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firststep import FirststepError
-from firststep.methods import METHODS, build_method
+from firststep.methods import build_method
 from firststep.paper import (
     CHANGEABLE,
     EXPERIMENTS,
@@ -22,6 +22,7 @@ from firststep.paper import (
     protocol,
 )
 from firststep.paper.experiment import WITHIN
+from firststep.paper.experiments.rivals import RIVALS
 from firststep.paper.plan import run_name
 from runs import TINY
 
@@ -145,8 +146,8 @@ def test_longer_tests_than_a_scale_allows_are_left_out() -> None:
 def test_rivals_are_every_method_plain_conditioned_and_with_a_shared_head() -> None:
     settings = ExperimentSettings(Scale("laptop"), {"cifar-fs": Path("x"), **GLYPHS})
     rows = settings.rows(EXPERIMENTS["rivals"]())
-    plain = {name for method in METHODS for name in (method, f"{method} + conditioning")}
-    shared = {f"{method}, shared head" for method in METHODS if method not in ("boil", "modgrad")}
+    plain = {name for method in RIVALS for name in (method, f"{method} + conditioning")}
+    shared = {f"{method}, shared head" for method in RIVALS if method not in ("boil", "modgrad")}
     assert {row.label for row in rows} == plain | shared
     assert {(row.config.data, row.config.shots) for row in rows} == {("cifar-fs", 5)}
     assert all(row.config.head == ("shared" if row.label in shared else "per-class") for row in rows)

@@ -9,7 +9,7 @@ from firststep.adaptation.auto_steps import (
 )
 from firststep.adaptation.gram import gram_of, support_gram
 from firststep.adaptation.stateless import check_stateless
-from firststep.adaptation.step import Aux, inner_step
+from firststep.adaptation.step import Aux, detached, inner_step
 from firststep.adaptation.trajectory import Trajectory, adapt, iterate_steps
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "adapt",
     "check_stateless",
     "choose_steps",
+    "detached",
     "gram_of",
     "held_out_folds",
     "inner_step",

@@ -1,10 +1,11 @@
 """How many inner steps to take on a new task, decided at inference time from the support set alone.
 
 The paper promises that a well-conditioned model lets its user choose the number of steps when it is used.
-We choose by cross-validation: each fold holds out one sample of every class, adapts to the rest, and takes
-the loss of the held-out samples after every number of steps; the number with the lowest loss averaged over
-the folds is taken. It uses nothing but the support set and costs ``folds`` more adaptations of ``longest``
-steps each. With one sample a class nothing can be held out, and the trained number is taken.
+We choose by cross-validation: each fold holds out one sample of every class, or every fifth sample where the
+targets are no classes, adapts to the rest, and takes the loss of the held-out samples after every number of
+steps; the number with the lowest loss averaged over the folds is taken. It uses nothing but the support set
+and costs ``folds`` more adaptations of ``longest`` steps each. With one sample a class nothing can be held
+out, and the trained number is taken.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from firststep.adaptation.trajectory import iterate_steps
+from firststep.losses import Loss, cross_entropy, first_tensor
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
-from firststep.task import Inputs, as_samples, map_inputs
+from firststep.task import Inputs, Targets, as_samples, map_inputs
 
 MOST_FOLDS = 5
 LONGEST_AUTO = 10  # steps that the choice considers: its cost grows with them
@@ -47,26 +48,29 @@ def choose_steps(
     params: Params,
     rule_params: Params,
     x: Inputs,
-    y: Tensor,
+    y: Targets,
     *,
     trained: int,
     longest: int = LONGEST_AUTO,
+    loss: Loss = cross_entropy,
 ) -> StepChoice:
     """Choose between 0..``longest`` steps for this support set; ``trained`` is K of the meta-training.
+
+    Both the inner steps and the held-out samples use ``loss``.
 
     Examples:
         >>> choice = functional.choose_steps(model, rule, params, {}, support_x, support_y, trained=2)
         >>> choice.folds, len(choice.losses)
         (2, 11)
     """
-    y = as_samples(x, y)
-    folds = held_out_folds(y)
+    y = as_samples(x, y, as_target=loss.as_target)
+    folds = held_out_folds(*loss.labels(y)) if loss.kind == "classes" else _every_fifth(first_tensor(y))
     if not folds:
         return StepChoice(trained, (), 0)
     # The folds have read the labels: on an accelerator too their range is checked at no further cost.
-    params = model.initial_params(params, y.cpu())
+    params = model.initial_params(params, *(labels.cpu() for labels in loss.labels(y)))
     with model.one_task():
-        total = _held_out_losses(model, rule, params, rule_params, x, y, folds, longest)
+        total = _held_out_losses(model, rule, params, rule_params, x, y, folds, longest, loss)
     if not bool(torch.isfinite(total[0])):
         raise ValueError("the loss of held-out samples is not finite before the first step")
     # NaN would count as the smallest: a number of steps at which adaptation has diverged is never chosen.
@@ -80,24 +84,27 @@ def _held_out_losses(
     params: Params,
     rule_params: Params,
     x: Inputs,
-    y: Tensor,
+    y: Targets,
     folds: list[Tensor],
     longest: int,
+    loss: Loss,
 ) -> Tensor:
     """Mean loss of the held-out samples after 0..``longest`` steps."""
     total = torch.zeros(longest + 1, dtype=torch.float64)
     for held_out in folds:
-        rest = ~held_out
-        remaining = map_inputs(lambda part, rest=rest: part[rest], x)  # type: ignore[misc]
-        adapted = iterate_steps(model, rule, params, rule_params, remaining, y[rest])
+        support, asked = (
+            [map_inputs(lambda part, mask=mask: part[mask], each) for each in (x, y)]  # type: ignore[misc]
+            for mask in (~held_out, held_out)
+        )
+        adapted = iterate_steps(model, rule, params, rule_params, *support, loss=loss)
         current = params
         for steps in range(longest + 1):
             if steps:
                 current, _ = next(adapted)
             with torch.no_grad():
                 # The whole support set in one batch, so that batch norm sees what it will see in use.
-                logits = model(current, x).logits[held_out]
-                total[steps] += F.cross_entropy(logits, y[held_out]).double().cpu() / len(folds)
+                output = map_inputs(lambda part, mask=held_out: part[mask], model(current, x).logits)  # type: ignore[misc]
+                total[steps] += loss.mean(output, asked[1]).double().cpu() / len(folds)
     return total
 
 
@@ -113,3 +120,12 @@ def held_out_folds(y: Tensor) -> list[Tensor]:
         mask[torch.stack([samples[fold] for samples in indices])] = True
         folds.append(mask)
     return folds
+
+
+def _every_fifth(y: Tensor) -> list[Tensor]:
+    """Masks that each hold out every fifth sample, or fewer where there are fewer; none of one sample."""
+    folds = min(len(y), MOST_FOLDS)
+    if folds < 2:
+        return []
+    numbers = torch.arange(len(y), device=y.device)
+    return [numbers % folds == fold for fold in range(folds)]

@@ -1,4 +1,4 @@
-"""The Gram matrix of a model on a support set, for any parameter subset."""
+"""The Gram matrix of a model on a support set, for any loss and any parameter subset."""
 
 from __future__ import annotations
 
@@ -6,32 +6,38 @@ from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
-from firststep.conditioning import classifier_gram, cross_entropy_residuals, gram_in_graph, jacobian_gram
+from firststep.conditioning import classifier_gram, gram_in_graph, jacobian_gram
+from firststep.losses import Loss, Residuals, cross_entropy
 from firststep.network import FunctionalModule, Output
-from firststep.task import Inputs, as_labels, check_differentiable
+from firststep.task import Inputs, Targets, check_differentiable
 
 
 def support_gram(
     model: FunctionalModule,
     x: Inputs,
-    y: Tensor,
+    y: Targets,
     *,
     params: Mapping[str, Tensor] | None = None,
     subset: str | Iterable[str] = "cls",
+    loss: Loss = cross_entropy,
+    residuals: Residuals | None = None,
     chunk_size: int | None = None,
     check_finite: bool = True,
 ) -> Tensor:
     """G = J Jᵀ of the residuals of a support set with respect to a parameter subset, float64 [n, n].
 
-    The classifier's part is taken in closed form, anything else from vector-Jacobian products, and the two
-    are added: G is a sum over parameters. Differentiable in ``params``.
+    The part of a linear last layer is taken in closed form, anything else from vector-Jacobian products, and
+    the two are added: G is a sum over parameters. Differentiable in ``params``. For other losses than
+    cross-entropy the result is JᵀJ, which has the same non-zero eigenvalues, if that is smaller.
 
     Args:
         model: the network.
         x: the support set.
-        y: its labels, 0..ways-1.
+        y: its targets; for classes 0..ways-1.
         params: the network's parameters; default the module's.
         subset: as :meth:`FunctionalModule.subset` takes it.
+        loss: the loss whose residuals are meant.
+        residuals: which of them; default all, of the loss's own kind.
         chunk_size: rows of J computed at once; default as many as fit in half a gigabyte.
         check_finite: refuse NaN and infinities; reading the values makes a GPU wait.
 
@@ -43,21 +49,33 @@ def support_gram(
         True
     """
     params = model.params() if params is None else params
-    y = as_labels(y)
+    y = loss.as_target(y, "labels" if loss.kind == "classes" else "y")
     model.check_params(params)
     model.observe(params, x)
-    params = model.initial_params(params, y)
+    params = model.initial_params(params, *loss.labels(y))
     with model.one_task():
-        return gram_of(model, x, y, params, subset, chunk_size=chunk_size, check_finite=check_finite)
+        return gram_of(
+            model,
+            x,
+            y,
+            params,
+            subset,
+            loss=loss,
+            residuals=residuals,
+            chunk_size=chunk_size,
+            check_finite=check_finite,
+        )
 
 
 def gram_of(
     model: FunctionalModule,
     x: Inputs,
-    y: Tensor,
+    y: Targets,
     params: Mapping[str, Tensor],
     subset: str | Iterable[str],
     *,
+    loss: Loss = cross_entropy,
+    residuals: Residuals | None = None,
     output: Output | None = None,
     chunk_size: int | None = None,
     check_finite: bool = False,
@@ -68,38 +86,53 @@ def gram_of(
     Args:
         model: the network.
         x: the support set.
-        y: its labels.
+        y: its targets.
         params: the network's parameters.
         subset: as :meth:`FunctionalModule.subset` takes it.
+        loss: the loss.
+        residuals: which residuals; default all, of the loss's own kind.
         output: ``model(params, x)`` if it is known already.
         chunk_size: rows of J computed at once.
         check_finite: refuse NaN and infinities.
         in_graph: build on the graph of ``output`` from ``params``, whose memory is not bounded.
     """
+    chosen = residuals or Residuals()
     names = model.subset(subset)
     # Only the whole weight has the closed form: with or without the bias.
     weight, bias = model.closed_form()
+    with_bias = bias in names
     parts: list[Tensor] = []
     rest = list(names)
-    if weight in names:
+    small = False
+    if weight in names or loss is not cross_entropy:
         output = model(params, x) if output is None else output
-        with_bias = bias in names
-        parts.append(classifier_gram(output.features, output.logits, y, with_bias, check_finite=check_finite))
-        rest = [name for name in names if name not in (weight, bias)]
+    if loss is not cross_entropy:
+        size = sum(params[name].numel() for name in names)
+        small = chosen.count(loss, output.logits, y) > size if output is not None else False
+    if weight in names and output is not None and output.features is not None:
+        others = [name for name in names if name not in (weight, bias)]
+        if loss is cross_entropy and chosen == Residuals():
+            features, logits = output.features, output.logits
+            parts.append(classifier_gram(features, logits, y, with_bias, check_finite=check_finite))  # type: ignore[arg-type]
+            rest = others
+        elif not others or not small:  # JᵀJ of a union is no sum of the two parts
+            parts.append(chosen.gram(loss, output.features, output.logits, y, with_bias, small=not others))
+            rest = others
     if rest and in_graph:
         output = model(params, x) if output is None else output
-        vector = cross_entropy_residuals(output.logits, y, check_finite=check_finite)
-        parts.append(gram_in_graph(vector, [params[name] for name in rest]))
+        vector = chosen.vector(loss, output.logits, y, check_finite=check_finite)
+        parts.append(gram_in_graph(vector, [params[name] for name in rest], small=small))
     elif rest:
         check_differentiable(x)
         network = model.pinned()  # it runs again on the way back
         parts.append(
             jacobian_gram(
-                lambda p: cross_entropy_residuals(network(p, x).logits, y, check_finite=check_finite),
+                lambda p: chosen.vector(loss, network(p, x).logits, y, check_finite=check_finite),
                 params,
                 wrt=rest,
                 chunk_size=chunk_size,
                 check_finite=check_finite,
+                small=small,
             )
         )
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation.step import inner_step
+from firststep.losses import Loss, cross_entropy, first_tensor
 from firststep.network import FunctionalModule, Params, preserved
 from firststep.rules import Rule
-from firststep.task import Inputs
+from firststep.task import Inputs, Targets, map_inputs
 
 
 def check_stateless(
@@ -24,7 +25,8 @@ def check_stateless(
     params: Mapping[str, Tensor],
     rule_params: Mapping[str, Tensor],
     x: Inputs,
-    y: Tensor,
+    y: Targets,
+    loss: Loss = cross_entropy,
 ) -> None:
     """Compute the first step twice, once per rule, and refuse a rule whose second step differs.
 
@@ -37,28 +39,38 @@ def check_stateless(
         params: θ(0) of the task.
         rule_params: the rule's parameters.
         x: the support set.
-        y: its labels.
+        y: its targets.
+        loss: the loss of the support set.
     """
-    if rule.stateless or y.device.type == "meta":  # which has no values to compare
+    device = first_tensor(y).device
+    if rule.stateless or device.type == "meta":  # which has no values to compare
         return
     taken: list[Params] = []
 
-    def recorded(*arguments: object) -> Params:
-        taken.append(rule.update(*arguments))  # type: ignore[arg-type]
-        return taken[-1]
+    def recorded(*arguments: object) -> object:
+        result = rule.update(*arguments)
+        taken.append(result if rule.init_state is None else result[0])
+        return result
 
     watched = dataclasses.replace(rule, update=recorded)
-    other = (y + 1) % (y.max() + 1)
-    with preserved(y.device), model.one_task():
-        for labels in (y, other, y):
-            inner_step(model, watched, params, rule.at_step(rule_params, 0), x, labels)
+    other = _other_targets(y, loss)
+    with preserved(device), model.one_task():
+        for targets in (y, other, y):
+            inner_step(model, watched, params, rule.at_step(rule_params, 0), x, targets, loss=loss)
     if _differ(taken[0], taken[2]):
         raise ValueError(
             f"the rule {rule.name!r} gives different steps for the same gradient: it keeps state between "
             "calls or draws random numbers, but a step is computed more than once. Make `update` depend on "
-            "its arguments alone, and keep what it needs besides in rule_params"
+            "its arguments alone, and keep what it needs besides in rule_params, or in the state that "
+            "`init_state` makes"
         )
     rule.remember_stateless()
+
+
+def _other_targets(y: Targets, loss: Loss) -> Targets:
+    for labels in loss.labels(y):
+        return (labels + 1) % (labels.max() + 1)
+    return map_inputs(lambda part: part.roll(1, 0), y)
 
 
 def _differ(first: Params, second: Params) -> bool:

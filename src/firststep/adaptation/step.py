@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from firststep.adaptation.gram import gram_of
+from firststep.losses import Loss, Residuals, cross_entropy
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule, SupportLoss
-from firststep.task import Inputs, as_samples
+from firststep.task import Inputs, Targets, as_samples, map_inputs
 
 
 class Aux(NamedTuple):
@@ -25,11 +25,15 @@ class Aux(NamedTuple):
     """
 
     loss: Tensor
-    """Mean cross-entropy of the support set."""
-    features: Tensor
-    logits: Tensor
+    """Mean loss of the support set."""
+    features: Tensor | None
+    """The last linear layer's input; None if the network does not end in one."""
+    logits: Any
+    """The network's output."""
     gram: Tensor | None
     """The Gram matrix of the asked-for subset, or None."""
+    state: Params
+    """The rule's state *after* the step; empty for a rule without state."""
 
 
 def inner_step(
@@ -38,13 +42,18 @@ def inner_step(
     params: Mapping[str, Tensor],
     rule_params: Mapping[str, Tensor],
     x: Inputs,
-    y: Tensor,
+    y: Targets,
     *,
+    state: Mapping[str, Tensor] | None = None,
+    loss: Loss = cross_entropy,
     subset: str | Iterable[str] | None = None,
+    residuals: Residuals | None = None,
     create_graph: bool = False,
     gram_in_graph: bool = False,
 ) -> tuple[Params, Aux]:
     """θ ↦ θ + update(∇L(θ)), and the auxiliary results at θ.
+
+    A rule with state, such as momentum, takes the state and gives the new one in ``aux.state``.
 
     Args:
         model: the network.
@@ -52,10 +61,13 @@ def inner_step(
         params: the network's parameters θ.
         rule_params: the rule's parameters for this step: ``rule.at_step(rule_params, k)``.
         x: the support set.
-        y: its labels.
+        y: its targets.
+        state: the rule's state; default the one before the first step.
+        loss: the loss L of the support set is the mean of this.
         subset: also give the Gram matrix for this parameter subset.
-        create_graph: keep the result differentiable in ``params`` and ``rule_params``. Otherwise everything
-            returned is detached and nothing of the computation stays in memory.
+        residuals: which residuals it is of; default all.
+        create_graph: keep the result differentiable in ``params``, ``rule_params`` and ``state``. Otherwise
+            everything returned is detached and nothing of the computation stays in memory.
         gram_in_graph: of the Gram matrix too, as one graph with the step's: see ``in_graph`` of
             :func:`gram_of`.
 
@@ -65,22 +77,23 @@ def inner_step(
         >>> bool(after < aux.loss)
         True
     """
-    y = as_samples(x, y)
-    if type(y) is Tensor:  # a traced tensor has no values
-        model.check_labels(params, y)
+    y = as_samples(x, y, as_target=loss.as_target)
+    model.check_labels(params, *(part for part in loss.labels(y) if type(part) is Tensor))  # not traced ones
+    moving = rule.moving(model)
+    current = rule.initial_state(model, params) if state is None else dict(state)
     if not create_graph:
         params = {name: value.detach() for name, value in params.items()}
         rule_params = {name: value.detach() for name, value in rule_params.items()}
-    moving = rule.moving(model)
+        current = {name: value.detach() for name, value in current.items()}
     with torch.enable_grad():
         theta = {
             name: value.detach().requires_grad_() if name in moving and not value.requires_grad else value
             for name, value in params.items()
         }
         output = model(theta, x)
-        loss = F.cross_entropy(output.logits, y)
+        mean_loss = loss.mean(output.logits, y)
         grads = torch.autograd.grad(
-            loss,
+            mean_loss,
             [theta[name] for name in moving],
             create_graph=create_graph and not rule.first_order,
             # The graph goes on to serve the Gram, the query loss of a caller, ... only when asked to.
@@ -89,17 +102,19 @@ def inner_step(
         )
     with torch.set_grad_enabled(create_graph):
         support_loss = SupportLoss(
-            lambda moved: F.cross_entropy(model({**theta, **moved}, x).logits, y),
+            lambda moved: loss.mean(model({**theta, **moved}, x).logits, y),
             output.features,
             output.logits,
             y,
+            loss,
         )
         try:
-            steps = rule.update(
+            steps, new_state = rule.step(
                 dict(zip(moving, grads, strict=True)),
                 {name: theta[name] for name in moving},
                 dict(rule_params),
                 support_loss,
+                current,
             )
         except KeyError as error:
             raise ValueError(
@@ -109,9 +124,30 @@ def inner_step(
         updated = {name: value + steps[name] if name in steps else value for name, value in theta.items()}
         gram = None
         if subset is not None:
-            gram = gram_of(model, x, y, theta, subset, output=output, in_graph=gram_in_graph)
-    aux = Aux(loss, output.features, output.logits, gram)
+            gram = gram_of(
+                model,
+                x,
+                y,
+                theta,
+                subset,
+                loss=loss,
+                residuals=residuals,
+                output=output,
+                in_graph=gram_in_graph,
+            )
+    aux = Aux(mean_loss, output.features, output.logits, gram, new_state)
     if not create_graph:
         updated = {name: value.detach() for name, value in updated.items()}
-        aux = Aux(loss.detach(), output.features.detach(), output.logits.detach(), gram)
+        aux = detached(aux)._replace(gram=gram)
     return updated, aux
+
+
+def detached(aux: Aux) -> Aux:
+    """Return the same results without their graph, except that of the Gram matrix, which is left out."""
+    return Aux(
+        aux.loss.detach(),
+        None if aux.features is None else aux.features.detach(),
+        map_inputs(Tensor.detach, aux.logits),
+        None,
+        {name: value.detach() for name, value in aux.state.items()},
+    )

@@ -8,6 +8,7 @@ from firststep.backbones.efficientnet import (
     frozen_body,
 )
 from firststep.backbones.external import build_external, check_spec, freeze, native_image_size
+from firststep.backbones.mlp import Mlp
 from firststep.backbones.norm import BatchStatisticsNorm, first_derivatives_only
 from firststep.backbones.registry import BACKBONES, Backbone, build_backbone
 from firststep.backbones.resnet import ResNet
@@ -21,6 +22,7 @@ __all__ = [
     "Conv",
     "EfficientNetLite",
     "EfficientNetLiteBody",
+    "Mlp",
     "ResNet",
     "WarpedConv",
     "body_features",

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from firststep.backbones import efficientnet
+from firststep.backbones import efficientnet, mlp
 from firststep.backbones.conv import Conv, conv_features, smallest_conv_image
 from firststep.backbones.resnet import SMALLEST_IMAGE, ResNet, resnet_features
 from firststep.utils.registry import Registry
@@ -81,6 +81,15 @@ def _efficientnet_lite(variant: int, image_size: int) -> Backbone:
     )
 
 
+_mlp = Backbone(
+    title="MLP",
+    build=mlp.image_mlp,
+    features=lambda image_size, filters: filters or DEFAULT_FILTERS,
+    has_filters=True,
+    image_size=28,
+    smallest_image=mlp.SMALLEST_IMAGE,
+)
+
 BACKBONES: Registry[Backbone] = Registry(
     "backbone",
     conv4=_conv(4),
@@ -91,12 +100,13 @@ BACKBONES: Registry[Backbone] = Registry(
         "efficientnet-lite0": _efficientnet_lite(0, 224),
         "efficientnet-lite2": _efficientnet_lite(2, 260),
     },
+    mlp=_mlp,
 )
 """Add your own with ``BACKBONES.register("name", Backbone(...))``.
 
 Examples:
     >>> list(fs.BACKBONES)
-    ['conv4', 'conv6', 'resnet10', 'resnet18', 'efficientnet-lite0', 'efficientnet-lite2']
+    ['conv4', 'conv6', 'resnet10', 'resnet18', 'efficientnet-lite0', 'efficientnet-lite2', 'mlp']
 """
 
 

@@ -12,16 +12,24 @@ from firststep.cli.progress import progress_bar
 from firststep.cli.run_argument import A_RUN
 from firststep.cli.terminal import console, print_wide
 from firststep.cli.user_network import check_forward, import_network
-from firststep.data import Dataset, Episodes, open_dataset
+from firststep.data import Dataset, Episodes, open_dataset, tasks_of
 from firststep.errors import FirststepError
+from firststep.evaluation import (
+    METRICS,
+    Spectrum,
+    measure_first_step,
+    measure_tasks,
+    spectrum_figure,
+    to_task,
+)
 from firststep.evaluation import diagnose as measure
-from firststep.evaluation import measure_first_step, spectrum_figure, to_task
-from firststep.evaluation._internal import SUBSETS, TEST_SEED
+from firststep.evaluation._internal import MAIN, SUBSETS, TEST_SEED, UNSTABLE
+from firststep.losses import Residuals
 from firststep.meta_learner import MetaLearner
 from firststep.network import FunctionalModule
 from firststep.plotting import FIGURE_ENDINGS, save_figure
 from firststep.rules import maml
-from firststep.training import TrainConfig, data_for, load_trained
+from firststep.training import TrainConfig, TrainedModel, data_for, load_trained
 from firststep.utils import Table, check_file_writable, make_folder
 
 DEFAULT_WAYS = 5
@@ -91,6 +99,11 @@ def diagnose(
             if classifier is not None or image_size is not None or rate is not None:
                 raise FirststepError("`classifier`, `image_size`, `rate` are for modules: a run has its own")
             trained = load_trained(model, device="cpu")
+            if trained.config.kind != "classes" or trained.config.tasks is not None:
+                if data is not None or data_path is not None or ways is not None:
+                    raise FirststepError("`data`, `data_path`, `ways` are for models of classes")
+                _diagnose_tasks(trained, model, subsets, shots, tasks, split, plot)
+                return
             ways = trained.meta.num_classes if ways is None else ways
             try:
                 meta = trained.meta.for_classes(ways)
@@ -122,6 +135,62 @@ def diagnose(
             step = measure_first_step(meta, (to_task(stepping[i], cpu) for i in range(tasks)), rate)
         except (RuntimeError, ValueError) as error:
             raise FirststepError(f"{model} cannot take these images: {error}") from error
+    screen = console()
+    shape = f"{episodes.ways}-way {shots}-shot"
+    _show(spectra, f"{model} on {dataset.name} {split}, {shape}, {tasks} tasks", plot)
+    screen.print(
+        f"first step: support loss {step.support_loss[0]:.2f} to {step.support_loss[1]:.2f}, accuracy "
+        f"{100 * step.accuracy[0]:.1f} to {100 * step.accuracy[1]:.1f} %, largest class "
+        f"{100 * step.largest_share[0]:.0f} to {100 * step.largest_share[1]:.0f} % of the queries"
+    )
+    for cause in step.causes() or ["nothing keeps the first step from being a good one"]:
+        screen.print(cause)
+    screen.print(f"written: {plot}")
+
+
+def _diagnose_tasks(
+    trained: TrainedModel,
+    model: str,
+    subsets: tuple[str, ...],
+    shots: int,
+    number: int,
+    split: str,
+    plot: Path,
+) -> None:
+    """Show the spectra of a model that is no classifier, and its losses around the first step."""
+    meta, config = trained.meta, trained.config
+    source = data_for(trained)
+    tasks = tasks_of(
+        source, split, ways=config.ways, shots=shots, queries=max(shots, MOST_QUERIES), seed=TEST_SEED
+    )
+    chosen = [to_task(tasks[i], torch.device("cpu")) for i in range(number)]
+    meta.functional.observe(meta.functional.params(), chosen[0].support_x)
+    if subsets == SUBSETS:
+        subsets = tuple(subset for subset in subsets if _has(meta.functional, subset))
+    residuals = Residuals(kind=config.residuals, rows=config.rows)  # type: ignore[arg-type]
+    spectra = measure(meta.functional, chosen, subsets, loss=meta.loss, residuals=residuals)
+    main = MAIN[meta.kind]
+    found = measure_tasks(meta, chosen, steps=(0, 1), subset=subsets[0], metrics=("support_loss", main))
+    _show(spectra, f"{model} on {source.name} {split}, {shots}-shot, {number} tasks", plot)
+    (before, after), (first, second) = found.mean("support_loss"), found.mean(main)
+    screen = console()
+    screen.print(
+        f"first step: support loss {before:.3g} to {after:.3g}, {METRICS[main].title} {first:.3g} to "
+        f"{second:.3g}"
+    )
+    if config.method in ("maml", "fomaml") and "all" in subsets:
+        # The mean loss is the sum of squared residuals, so its Gauss-Newton matrix is 2 JᵀJ.
+        largest = next(s.eigenvalues[:, 0].mean() for s in spectra if s.subset == "all")
+        curvature = 2 * (_rate(config) or 0.0) * largest
+        fate = (
+            "more than 2: the step overshoots" if curvature > UNSTABLE else "below 2: it does not overshoot"
+        )
+        screen.print(f"α λ_max of all parameters is {curvature:.2g}, {fate}")
+    screen.print(f"written: {plot}")
+
+
+def _show(spectra: list[Spectrum], title: str, plot: Path) -> None:
+    """Print the table of spectra, and write their figure."""
     table = Table(["subset", "condition number", "conditioning loss", "rank", "of"])
     for s in spectra:
         table.add_row(
@@ -133,19 +202,8 @@ def diagnose(
         )
     make_folder(plot.parent)
     save_figure(spectrum_figure(spectra), plot)
-    screen = console()
-    screen.print(
-        f"{model} on {dataset.name} {split}, {episodes.ways}-way {shots}-shot, {tasks} tasks", markup=False
-    )
+    console().print(title, markup=False)
     print_wide(table)
-    screen.print(
-        f"first step: support loss {step.support_loss[0]:.2f} to {step.support_loss[1]:.2f}, accuracy "
-        f"{100 * step.accuracy[0]:.1f} to {100 * step.accuracy[1]:.1f} %, largest class "
-        f"{100 * step.largest_share[0]:.0f} to {100 * step.largest_share[1]:.0f} % of the queries"
-    )
-    for cause in step.causes() or ["nothing keeps the first step from being a good one"]:
-        screen.print(cause)
-    screen.print(f"written: {plot}")
 
 
 def _has(network: FunctionalModule, subset: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,7 @@ from firststep.cli.run_argument import A_RUN
 from firststep.cli.terminal import console, print_wide
 from firststep.distributed import Team, join
 from firststep.evaluation import Evaluation, metrics_table
-from firststep.evaluation._internal import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED
+from firststep.evaluation._internal import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED, describe_tasks
 from firststep.training import (
     BUILTIN,
     TrainConfig,
@@ -46,7 +47,7 @@ def evaluate(
     backend: Literal["auto", "gloo", "nccl"] = "auto",
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
 ) -> None:
-    """Test a run on deterministic episodes: accuracy and condition number after each number of steps.
+    """Test a run on deterministic episodes: accuracy, or the metric of its kind of problem, after each step.
 
     Writes a JSON file with every episode's accuracy and a CSV file with the means. Under torchrun the
     episodes are distributed over the processes; the files are the same.
@@ -82,8 +83,7 @@ def evaluate(
     settings = result.settings
     screen.print(
         f"{result.run} ({result.label}, update {result.provenance['update']}) on {settings['data']} "
-        f"{settings['split']}: {settings['ways']}-way {settings['shots']}-shot, "
-        f"{settings['episodes']} episodes"
+        f"{settings['split']}: {describe_tasks(settings, result.kind)}, {settings['episodes']} episodes"
     )
     print_wide(metrics_table(result))
     if result.auto_steps is not None:
@@ -133,7 +133,9 @@ def evaluate_run(
 def file_name(settings: dict[str, Any], config: TrainConfig, which: str) -> str:
     """Different for evaluations of one run that differ in anything but the steps."""
     s = settings
-    name = f"{s['data']}-{s['split']}-{s['ways']}way-{s['shots']}shot-{s['episodes']}episodes"
+    data = re.sub(r"[^\w.-]+", "-", s["data"])
+    shape = f"{s['shots']}shot" if config.tasks else f"{s['ways']}way-{s['shots']}shot"
+    name = f"{data}-{s['split']}-{shape}-{s['episodes']}episodes"
     usual = usual_settings(config)
     for key, word in (
         ("queries", "queries"),
@@ -149,9 +151,9 @@ def file_name(settings: dict[str, Any], config: TrainConfig, which: str) -> str:
 def usual_settings(config: TrainConfig) -> dict[str, Any]:
     """Return the settings of a test without flags, except the number of episodes."""
     return {
-        "data": config.data,
+        "data": config.source,
         "split": "test",
-        "ways": config.ways,
+        "ways": 1 if config.tasks else config.ways,
         "shots": config.shots,
         "queries": config.queries,
         "seed": TEST_SEED,

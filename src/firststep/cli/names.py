@@ -10,7 +10,9 @@ import tyro
 
 from firststep.data import DATASETS
 
-SHIPPED_BACKBONES = ("conv4", "conv6", "resnet10", "resnet18", "efficientnet-lite0", "efficientnet-lite2")
+SHIPPED_BACKBONES = (
+    *("conv4", "conv6", "resnet10", "resnet18", "efficientnet-lite0", "efficientnet-lite2", "mlp"),
+)
 """Names in ``firststep.backbones.BACKBONES``, which the help cannot read: it would wait for torch. A test
 compares the two."""
 

@@ -126,15 +126,17 @@ def training_view(name: str, meta_batch: int) -> Iterator[Callable[[TrainingProg
 def _validation(progress: TrainingProgress) -> str:
     found, averaged = progress.validation, progress.averaged
     assert found is not None
-    accuracies, of_average = (
-        "" if each is None else " ".join(f"{100 * value:.1f}" for value in each.mean())
-        for each in (found, averaged)
-    )
+    metric = found.metrics[found.main]
+    unit = " %" if metric.percent else ""
+
+    def shown(*values: float) -> str:
+        return " ".join(f"{100 * value:.1f}" if metric.percent else f"{value:.3g}" for value in values) + unit
+
     return (
-        f"val accuracy at steps 0..{found.steps[-1]}: {accuracies} %"
-        + (f", of the averaged weights: {of_average} %" if of_average else "")
+        f"val {metric.title} at steps 0..{found.steps[-1]}: {shown(*found.mean())}"
+        + (f", of the averaged weights: {shown(*averaged.mean())}" if averaged is not None else "")
         + f", condition number {found.mean('condition_number')[0]:.3g}, rank {found.mean('rank')[0]:.3g}"
-        + f", best {100 * progress.best:.1f} %"
+        + f", best {shown(progress.best)}"
     )
 
 

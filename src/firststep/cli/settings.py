@@ -9,19 +9,19 @@ import tyro
 
 from firststep.cli.names import BackboneName, DatasetName
 from firststep.training import (
-    DataSettings,
     MethodSettings,
     NetworkSettings,
     OuterLoopSettings,
     RunningSettings,
+    TaskSettings,
     TrainConfig,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _DataFlags(DataSettings):
-    __doc__ = DataSettings.__doc__
-    data: DatasetName = DataSettings.data
+class _DataFlags(TaskSettings):
+    __doc__ = TaskSettings.__doc__
+    data: DatasetName = TaskSettings.data
 
 
 @dataclass(frozen=True, kw_only=True)

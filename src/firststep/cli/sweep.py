@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,18 +73,25 @@ def default_folder(config: TrainConfig, varied: tuple[str, ...]) -> Path:
 
     common = {k: value for k, value in config.identity().items() if k not in (*varied, *MACHINE_SETTINGS)}
     digest = hashlib.sha256(json.dumps(common, sort_keys=True).encode()).hexdigest()[:8]
-    return Path("runs") / f"sweep-{config.data}-{config.ways}way-{config.shots}shot-{digest}"
+    shape = f"{config.shots}shot" if config.tasks else f"{config.ways}way-{config.shots}shot"
+    source = re.sub(r"[^\w.-]+", "-", config.source)
+    return Path("runs") / f"sweep-{source}-{shape}-{digest}"
 
 
 def _table(jobs: list[Job], failed: dict[str, str]) -> Table:
+    from firststep.evaluation import METRICS
+    from firststep.evaluation._internal import MAIN
     from firststep.utils import MISSING, Table
 
-    table = Table(["run", "best validation accuracy %", "at update"], title="sweep")
+    metric = METRICS[MAIN[jobs[0].config.kind]]
+    unit = " %" if metric.percent else ""
+    table = Table(["run", f"best validation {metric.title}{unit}", "at update"], title="sweep")
     for job in jobs:
         best = None if job.name in failed else job.run.best_validation()
         if best is None:
             table.add_row(job.name, "failed", MISSING)
             continue
-        update, accuracy, width = best
-        table.add_row(job.name, f"{100 * accuracy:.1f} ± {100 * width:.1f}", str(update))
+        update, value, width = best
+        shown = f"{100 * value:.1f} ± {100 * width:.1f}" if metric.percent else f"{value:.3g} ± {width:.2g}"
+        table.add_row(job.name, shown, str(update))
     return table

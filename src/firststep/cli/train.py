@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Literal
@@ -70,8 +71,9 @@ def default_folder(config: TrainConfig) -> Path:
     """Return a folder name that tells runs apart."""
     loss = "" if config.conditioning_loss is None else f"-{config.subset}"
     method = f"{config.method_slug}-{config.conditioning}{loss}"
-    shape = f"{config.ways}way-{config.shots}shot"
-    return Path("runs") / f"{config.data}-{config.architecture}-{method}-{shape}-seed{config.seed}"
+    shape = f"{config.shots}shot" if config.tasks else f"{config.ways}way-{config.shots}shot"
+    source = re.sub(r"[^\w.-]+", "-", config.source)
+    return Path("runs") / f"{source}-{config.architecture}-{method}-{shape}-seed{config.seed}"
 
 
 def _resume(

@@ -6,7 +6,7 @@ J is the Jacobian of the residuals with respect to the constrained parameters ψ
 the Gauss-Newton matrix 2 JᵀJ are twice those of the n x n Gram matrix G = J Jᵀ.
 """
 
-from firststep.conditioning.classifier import classifier_gram
+from firststep.conditioning.classifier import classifier_gram, linear_gram, output_gram
 from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
 from firststep.conditioning.jacobian_rows import gram_in_graph
 from firststep.conditioning.loss import conditioning_loss
@@ -14,6 +14,7 @@ from firststep.conditioning.precision import exact, exact_device, has_float64
 from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss
 from firststep.conditioning.residuals import cross_entropy_residuals, residuals, scaled_errors
 from firststep.conditioning.saved_memory import counting_saved
+from firststep.conditioning.smaller_side import rotation, smaller_gram
 from firststep.conditioning.spectrum import (
     condition_number,
     eigenvalues,
@@ -39,10 +40,14 @@ __all__ = [
     "gram_in_graph",
     "has_float64",
     "jacobian_gram",
+    "linear_gram",
     "log_condition_number",
     "log_eigenvalue_variance",
     "numerical_rank",
+    "output_gram",
     "residuals",
+    "rotation",
     "scaled_errors",
+    "smaller_gram",
     "watch",
 ]

@@ -1,11 +1,13 @@
-"""The Gram matrix of a linear classifier in closed form: no per-sample backward pass."""
+"""The Gram matrix of a linear last layer in closed form: no per-sample backward pass."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from firststep.conditioning._checks import require_classification, require_finite, require_tensor
 from firststep.conditioning.residuals import scaled_errors
+from firststep.conditioning.smaller_side import smaller_gram
 
 
 def classifier_gram(
@@ -50,3 +52,48 @@ def classifier_gram(
     error = scaled_errors(logits, labels)
     feature_gram = phi @ phi.mT + (1.0 if bias else 0.0)
     return (error @ error.mT) * feature_gram / (4 * n)
+
+
+def linear_gram(features: Tensor, scaled_errors: Tensor, bias: bool = True, *, small: bool = True) -> Tensor:
+    """Return the Gram matrix of a linear last layer for any loss, from e_i / sqrt(ℓ_i); float64.
+
+    G_ij = (e_i · e_j) (φ_i · φ_j + 1) / (4 n sqrt(ℓ_i ℓ_j)) as in :func:`classifier_gram`, with
+    e_i = ∂ℓ_i/∂z_i. If the samples outnumber the parameters, the result is JᵀJ instead: see
+    :mod:`firststep.conditioning.smaller_side`.
+
+    Args:
+        features: the layer's input, [n, d].
+        scaled_errors: e_i / sqrt(ℓ_i), [n, outputs].
+        bias: whether the layer's bias belongs to ψ.
+        small: whether the smaller of J Jᵀ and JᵀJ is returned; otherwise J Jᵀ.
+    """
+    phi, error = features.double(), scaled_errors.double()
+    n = len(phi)
+    if small and n > error.shape[1] * (phi.shape[1] + bias):
+        jacobian = error.unsqueeze(2) * _with_bias(phi, bias).unsqueeze(1) / (2 * n**0.5)
+        return smaller_gram(jacobian.flatten(1))
+    feature_gram = phi @ phi.mT + (1.0 if bias else 0.0)
+    return (error @ error.mT) * feature_gram / (4 * n)
+
+
+def output_gram(features: Tensor, outputs: int, bias: bool = True, *, small: bool = True) -> Tensor:
+    """Return the Gram matrix of a linear last layer for the residuals of squared error; float64.
+
+    The residuals are the errors of the outputs, r_ij = (f_j(x_i) - y_ij) / sqrt(n). Their Gram matrix is
+    the empirical tangent kernel (Φ Φᵀ + 1)/n ⊗ I, which does not depend on the targets. If the samples
+    outnumber the features, the result is the Kronecker product of the smaller Φᵀ Φ / n with I.
+
+    Args:
+        features: the layer's input, [n, d].
+        outputs: number of outputs.
+        bias: whether the layer's bias belongs to ψ.
+        small: as in :func:`linear_gram`.
+    """
+    phi = _with_bias(features.double(), bias) / len(features) ** 0.5
+    gram = smaller_gram(phi) if small and len(phi) > phi.shape[1] else phi @ phi.mT
+    identity = torch.eye(outputs, dtype=gram.dtype, device=gram.device)
+    return gram if outputs == 1 else torch.kron(gram, identity)
+
+
+def _with_bias(phi: Tensor, bias: bool) -> Tensor:
+    return torch.cat([phi, phi.new_ones(len(phi), 1)], 1) if bias else phi

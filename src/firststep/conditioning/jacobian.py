@@ -18,7 +18,7 @@ memory; otherwise Jᵀ S_i is one more vector-Jacobian product.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from torch.autograd.function import once_differentiable
 
 from firststep.conditioning._checks import require_finite
 from firststep.conditioning.jacobian_rows import ResidualFunction, evaluate, pull_rows
+from firststep.conditioning.smaller_side import rotation, smaller_gram
 
 JACOBIAN_MEMORY = 2**29  # bytes for J's columns, and again for the rows' cotangents
 # A GPU is fastest with as many rows at once as fit in memory; a CPU gains little beyond this size.
@@ -44,6 +45,7 @@ def jacobian_gram(
     chunk_size: int | None = None,
     memory: int = JACOBIAN_MEMORY,
     check_finite: bool = True,
+    small: bool = False,
 ) -> Tensor:
     """Return G = J Jᵀ with J = ∂residuals/∂ψ, float64 [..., n, n]; once differentiable in ``params``.
 
@@ -57,6 +59,8 @@ def jacobian_gram(
         chunk_size: number of rows of J computed at once; default as many as fit in ``memory``.
         memory: bytes for J's columns, and the same again for the rows' cotangents.
         check_finite: refuse parameters with NaN or infinities (reads the values).
+        small: return JᵀJ, [..., p, p], if the residuals outnumber the p parameters in ψ: it has the same
+            non-zero eigenvalues.
 
     Examples:
         >>> def residuals(params):
@@ -82,7 +86,7 @@ def jacobian_gram(
     if check_finite:
         for name, value in params.items():
             require_finite(f"params[{name!r}]", value)
-    plan = _Plan(residuals, names, psi, chunk_size, memory)
+    plan = _Plan(residuals, names, psi, chunk_size, memory, small)
     gram: Tensor = _JacobianGram.apply(plan, *params.values())[0]
     return gram
 
@@ -94,6 +98,7 @@ class _Plan:
     psi: tuple[str, ...]
     chunk_size: int | None
     memory: int
+    small: bool
     row_bytes: int = 0
     """Bytes that one row touches on its way back to ψ; measured when the rows are first computed."""
 
@@ -112,6 +117,10 @@ class _Plan:
         together = max(1, self.memory // max(1, chunk_bytes))
         for start in range(0, len(chunks), together):
             yield chunks[start : start + together]
+
+    def is_small(self, leaves: dict[str, Tensor], n: int) -> bool:
+        """Return whether JᵀJ is asked for and smaller."""
+        return self.small and n > sum(leaves[name].numel() for name in self.psi)
 
     def saves_jacobian(self, leaves: dict[str, Tensor], rows: int) -> bool:
         """Return whether four copies of J fit in memory: the backward pass holds it in several forms."""
@@ -150,7 +159,8 @@ class _JacobianGram(torch.autograd.Function):
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
         gram = vector.new_zeros(rows // n, n, n, dtype=torch.float64)
         saved: dict[Tensor, Tensor] = {}
-        save = plan.saves_jacobian(leaves, rows)
+        is_small = plan.is_small(leaves, n)
+        save = is_small or plan.saves_jacobian(leaves, rows)
         for group in plan.column_groups(leaves, rows):
             parts: list[list[Tensor]] = [[] for _ in group]
             for chunk in plan.rows(vector):
@@ -160,10 +170,15 @@ class _JacobianGram(torch.autograd.Function):
                 whole = torch.cat(part)
                 part.clear()
                 j = whole.reshape(rows // n, n, -1).double()
-                gram = gram + j @ j.mT
+                if not is_small:
+                    gram = gram + j @ j.mT
                 if save:
                     saved[leaf] = whole
-        return gram.view(*vector.shape, n), *(saved[leaves[name]] for name in plan.psi if save)
+        kept = [saved[leaves[name]] for name in plan.psi if save]
+        if is_small:
+            columns = torch.cat([j.reshape(rows // n, n, -1) for j in kept], -1)
+            return smaller_gram(columns).view(*vector.shape[:-1], -1, columns.shape[-1]), *kept
+        return gram.view(*vector.shape, n), *kept
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -187,11 +202,17 @@ class _JacobianGram(torch.autograd.Function):
         vector = evaluate(plan.residuals, leaves)[0]
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
-        # Row (b, i) of the tasks' block-diagonal S = W + Wᵀ, as a cotangent of the residual vector.
-        symmetric = (grad_gram + grad_gram.mT).reshape(rows // n, n, n).to(vector.dtype)
-        blocks = torch.block_diag(*symmetric)
-        cotangents = blocks.view(rows, *vector.shape)
-        all_fixed = [(blocks.double() @ j.reshape(rows, -1).double()).to(j.dtype).view_as(j) for j in saved]
+        if plan.is_small(leaves, n):
+            all_fixed = _fixed_of_small(grad_gram, saved, rows // n, n)
+            cotangents = identity  # not used
+        else:
+            # Row (b, i) of the tasks' block-diagonal S = W + Wᵀ, as a cotangent of the residual vector.
+            symmetric = (grad_gram + grad_gram.mT).reshape(rows // n, n, n).to(vector.dtype)
+            blocks = torch.block_diag(*symmetric)
+            cotangents = blocks.view(rows, *vector.shape)
+            all_fixed = [
+                (blocks.double() @ j.reshape(rows, -1).double()).to(j.dtype).view_as(j) for j in saved
+            ]
         psi = [leaves[name] for name in plan.psi]
         targets = [leaf for name, leaf in leaves.items() if needed[name]]
         total = [torch.zeros_like(target) for target in targets]
@@ -211,3 +232,13 @@ class _JacobianGram(torch.autograd.Function):
             del products, product, rows_of_j  # frees this group's graphs
         remaining = iter(total)
         return None, *(next(remaining) if needed[name] else None for name in plan.names)
+
+
+def _fixed_of_small(grad_gram: Tensor, saved: Sequence[Tensor], tasks: int, n: int) -> list[Tensor]:
+    """Return the cotangents of J's columns for a cotangent W of (J V)ᵀ (J V): J V (W + Wᵀ) Vᵀ."""
+    columns = torch.cat([j.reshape(tasks, n, -1) for j in saved], -1).double()
+    size = columns.shape[-1]
+    turn = rotation(size, columns.device)
+    symmetric = (grad_gram + grad_gram.mT).reshape(tasks, size, size)
+    parts = (columns @ turn @ symmetric @ turn.mT).split([j.numel() // (tasks * n) for j in saved], -1)
+    return [part.reshape_as(j).to(j.dtype) for part, j in zip(parts, saved, strict=True)]

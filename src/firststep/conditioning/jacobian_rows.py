@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from firststep.conditioning.saved_memory import counting_saved
+from firststep.conditioning.smaller_side import smaller_gram
 
 # Operations whose batched backward pass in torch.func can be differentiated again. Only operations that were
 # checked are listed, because others are wrong silently: the batched backward pass of F.batch_norm treats the
@@ -93,8 +94,10 @@ def pull_rows(
     return tuple(rows)
 
 
-def gram_in_graph(vector: Tensor, psi: list[Tensor]) -> Tensor:
+def gram_in_graph(vector: Tensor, psi: list[Tensor], *, small: bool = False) -> Tensor:
     """Return G = J Jᵀ, float64 [n, n], of a residual vector [n] computed from ψ, in autograd's graph.
+
+    With ``small`` it is JᵀJ.
 
     A compiler can record this graph together with the computation around it. :func:`jacobian_gram` bounds
     its memory, and runs the network again in its backward pass. If ψ is near the output, the rows' graph is
@@ -102,6 +105,8 @@ def gram_in_graph(vector: Tensor, psi: list[Tensor]) -> Tensor:
     """
     identity = torch.eye(len(vector), dtype=vector.dtype, device=vector.device)
     rows = pull_rows(vector, psi, identity, create_graph=True)
+    if small:
+        return smaller_gram(torch.cat([part.flatten(1) for part in rows], 1))
     return torch.stack([_OuterProduct.apply(_columns(part)) for part in rows]).sum(0)
 
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from firststep.conditioning._checks import require_finite
 from firststep.conditioning.classifier import classifier_gram
-from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss
+from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss, LastLayerLoss
 
 
 def conditioning_loss(
@@ -16,9 +16,10 @@ def conditioning_loss(
     *,
     bias: bool = True,
     loss: str | GramLoss = "variance",
+    support_loss: LastLayerLoss | None = None,
     check_finite: bool = True,
 ) -> Tensor:
-    """Return the variance of the log-eigenvalues of the classifier's Gram matrix, float64 [...].
+    """Return the variance of the log-eigenvalues of the last layer's Gram matrix, float64 [...].
 
     In your own MAML loop, compute it on the *support* set at the parameters before each inner step. Add its
     mean over the steps, times gamma, to the outer loss (the paper uses gamma = 1)::
@@ -33,6 +34,8 @@ def conditioning_loss(
         labels: integers [..., n].
         bias: whether the classifier's bias is among the constrained parameters.
         loss: ``variance``, another name in ``CONDITIONING_LOSSES``, or any function of the Gram matrix.
+        support_loss: the loss that the inner loop descends, such as ``fs.squared_error``, with ``logits`` the
+            layer's output and ``labels`` the targets; default cross-entropy.
         check_finite: refuse NaN, infinities and labels out of range. Reading the values makes a GPU wait.
             Nothing is refused inside ``torch.vmap``, where values cannot be read.
 
@@ -43,7 +46,10 @@ def conditioning_loss(
         >>> loss.shape, loss.dtype, loss.requires_grad
         (torch.Size([]), torch.float64, True)
     """
-    gram = classifier_gram(features, logits, labels, bias, check_finite=check_finite)
+    if support_loss is None:
+        gram = classifier_gram(features, logits, labels, bias, check_finite=check_finite)
+    else:
+        gram = support_loss.gram(features, logits, labels, bias)
     if check_finite:
         require_finite("the Gram matrix of these features", gram)  # finite features can overflow in it
     return (CONDITIONING_LOSSES[loss] if isinstance(loss, str) else loss)(gram)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from torch import Tensor
 
@@ -21,6 +21,15 @@ Examples:
     >>> fs.conditioning_loss(features, torch.nn.Linear(32, 5)(features), support_y, loss=spread).shape
     torch.Size([])
 """
+
+
+class LastLayerLoss(Protocol):
+    """A loss that has the Gram matrix of a linear last layer: those of ``firststep.LOSSES``."""
+
+    def gram(self, features: Tensor, output: Tensor, target: Any, bias: bool = True) -> Tensor:
+        """Return the Gram matrix in closed form."""
+        ...
+
 
 CONDITIONING_LOSSES: Registry[GramLoss] = Registry("conditioning loss")
 """The conditioning losses by name; add your own with ``CONDITIONING_LOSSES.register("name", loss)``.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from firststep.conditioning.classifier import classifier_gram
 from firststep.conditioning.loss import conditioning_loss
-from firststep.conditioning.registry import GramLoss
+from firststep.conditioning.registry import GramLoss, LastLayerLoss
 from firststep.conditioning.spectrum import condition_number, numerical_rank
 
 
@@ -24,13 +24,14 @@ class Watch:
         torch.Size([10, 10])
     """
 
-    def __init__(self, layer: nn.Module) -> None:
+    def __init__(self, layer: nn.Module, loss: LastLayerLoss | None = None) -> None:
         if not isinstance(layer, nn.Module):
             raise TypeError(
                 f"watch takes the classifier, a module such as model.fc, not {type(layer).__name__}"
             )
         self._bias = getattr(layer, "bias", None) is not None
         self._call: tuple[Tensor, Tensor] | None = None
+        self._loss = loss
         self._hook = layer.register_forward_hook(self._keep)
 
     def loss(
@@ -52,12 +53,20 @@ class Watch:
         """
         features, logits = self._last_call()
         return conditioning_loss(
-            features, logits, labels, bias=self._with_bias(bias), loss=loss, check_finite=check_finite
+            features,
+            logits,
+            labels,
+            bias=self._with_bias(bias),
+            loss=loss,
+            support_loss=self._loss,
+            check_finite=check_finite,
         )
 
     def gram(self, labels: Tensor, *, bias: bool | None = None, check_finite: bool = True) -> Tensor:
         """Return :func:`classifier_gram` of the layer's last call, float64 [n, n]."""
         features, logits = self._last_call()
+        if self._loss is not None:
+            return self._loss.gram(features, logits, labels, self._with_bias(bias))
         return classifier_gram(features, logits, labels, self._with_bias(bias), check_finite=check_finite)
 
     @torch.no_grad()
@@ -99,8 +108,8 @@ class Watch:
         return {**self.__dict__, "_call": None}
 
 
-def watch(layer: nn.Module) -> Watch:
-    """Watch a network's linear classifier, for the conditioning loss in your own training loop::
+def watch(layer: nn.Module, loss: LastLayerLoss | None = None) -> Watch:
+    """Watch a network's linear last layer, for the conditioning loss in your own training loop::
 
         with firststep.watch(model.fc) as classifier:
             for step in range(steps):
@@ -114,7 +123,9 @@ def watch(layer: nn.Module) -> Watch:
     layer of the patched module: ``watch(fast.fc)``.
 
     Args:
-        layer: the linear layer that returns the logits.
+        layer: the linear layer that returns the logits or predictions.
+        loss: the loss per sample, such as ``fs.squared_error``; its targets take the place of ``labels``.
+            Default: cross-entropy.
 
     Examples:
         >>> watch = fs.watch(network.classifier)
@@ -125,4 +136,4 @@ def watch(layer: nn.Module) -> Watch:
         10
         >>> watch.close()
     """
-    return Watch(layer)
+    return Watch(layer, loss)

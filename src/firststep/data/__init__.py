@@ -4,6 +4,7 @@ from firststep.utils.extras import extra
 
 with extra("cli", "firststep.data"):
     from firststep.data import datasets as _datasets  # noqa: F401 registers them
+    from firststep.data import sinusoid as _sinusoid  # noqa: F401 registers itself
     from firststep.data.arrays import from_arrays
     from firststep.data.augmentation import Augmentation
     from firststep.data.cache import ProgressCallback, user_cache
@@ -28,11 +29,14 @@ with extra("cli", "firststep.data"):
     from firststep.data.preprocessing import NORMALISATIONS, Preprocessing, decode, load_image
     from firststep.data.regular_files import entries, require_regular
     from firststep.data.source import ArrayImages, ClassImages, EncodedImages, FileImages, Source
+    from firststep.data.task_source import TASKS, TaskSource, open_tasks, register_tasks
+    from firststep.data.tasks import Tasks, tasks_of
 
 __all__ = [
     "DATASETS",
     "IMAGE_ENDINGS",
     "NORMALISATIONS",
+    "TASKS",
     "ArrayImages",
     "Augmentation",
     "CachedDataset",
@@ -57,6 +61,8 @@ __all__ = [
     "PublishedFile",
     "Source",
     "Split",
+    "TaskSource",
+    "Tasks",
     "decode",
     "download_files",
     "entries",
@@ -64,10 +70,13 @@ __all__ = [
     "get_dataset_info",
     "load_image",
     "open_dataset",
+    "open_tasks",
     "read_columns",
     "register_dataset",
+    "register_tasks",
     "require_png",
     "require_regular",
+    "tasks_of",
     "user_cache",
     "write_class_sheet",
     "write_episode_sheet",

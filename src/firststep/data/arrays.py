@@ -11,6 +11,7 @@ import numpy as np
 
 from firststep.data.dataset import Dataset, Split
 from firststep.data.preprocessing import Preprocessing
+from firststep.data.task_source import TaskSource
 from firststep.errors import FirststepError
 
 
@@ -19,9 +20,13 @@ def from_arrays(
     labels: Sequence[Any] | np.ndarray,
     splits: Mapping[str, Sequence[Any]],
     *,
+    targets: Any = None,
     name: str = "arrays",
 ) -> Dataset:
     """Return a dataset of samples in memory, for :class:`Episodes`, ``train`` and ``evaluate``.
+
+    With ``targets`` every label names a small problem of its own, such as one patient or one machine: a task
+    is drawn from the samples of one problem, and its targets are numbers.
 
     Args:
         arrays: samples, [n, ...]. uint8 [n, size, size, 1 or 3] are images: they are normalised like images
@@ -31,6 +36,7 @@ def from_arrays(
         splits: classes of each split, such as ``{"train": [0, 1, 2], "test": [3, 4]}``. A few-shot learner
             is tested on classes that it was not trained on, so no class may be in two splits. Samples of
             other classes are left out.
+        targets: numbers [n, ...], one entry per sample, for regression; the result is a :class:`TaskSource`.
         name: name of the dataset. The draws of episodes depend on it.
 
     Examples:
@@ -41,6 +47,9 @@ def from_arrays(
         >>> own = from_arrays(signals, kinds, splits)
         >>> Episodes(own.split("test"), ways=2, shots=1, queries=2)[0].support_x.shape
         (2, 32)
+        >>> problems = from_arrays(signals, kinds, splits, targets=signals.mean(1, keepdims=True))
+        >>> problems.tasks("train", shots=4, queries=6)[0].query_y.shape
+        (6, 1)
     """
     samples = np.asarray(arrays)
     names = [str(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]
@@ -62,7 +71,44 @@ def from_arrays(
         found[split] = Split(name, split, classes, counts, chosen, preprocessing)
     if not found:
         raise FirststepError("`splits` is empty; it says which classes are train, val and test")
-    return _ArrayDataset(name, found, preprocessing)
+    if targets is None:
+        return _ArrayDataset(name, found, preprocessing)
+    order = {split: [row for label in part.classes for row in rows[label]] for split, part in found.items()}
+    return _problems(name, found, _checked_targets(targets, len(names)), order)
+
+
+def _problems(
+    name: str, splits: dict[str, Split], targets: np.ndarray, order: dict[str, list[int]]
+) -> TaskSource:
+    """Return the source of tasks that are each drawn from the samples of one label."""
+    numbers = {split: targets[order[split]] for split in splits}
+
+    def make(generator: np.random.Generator, split: str, shots: int, queries: int) -> tuple[np.ndarray, ...]:
+        part = splits[split]
+        chosen = int(generator.integers(len(part.classes)))
+        if part.counts[chosen] < shots + queries:
+            raise FirststepError(
+                f"{name} {split}: {part.classes[chosen]!r} has {part.counts[chosen]} samples, but {shots} "
+                f"shots + {queries} queries need {shots + queries}"
+            )
+        rows = part.starts()[chosen] + generator.permutation(part.counts[chosen])[: shots + queries]
+        x, y = part.inputs(rows), numbers[split][rows]
+        return x[:shots], y[:shots], x[shots:], y[shots:]
+
+    return TaskSource(name, make, tuple(splits))
+
+
+def _checked_targets(targets: Any, samples: int) -> np.ndarray:
+    array = np.asarray(targets)
+    if array.ndim < 1 or len(array) != samples or array.dtype.kind not in "fiu":
+        raise FirststepError(
+            f"`targets` must be numbers, one entry for each of the {samples} samples, not "
+            f"{list(array.shape)} of {array.dtype}"
+        )
+    array = array.astype(np.float32)
+    if not np.isfinite(array).all():
+        raise FirststepError("`targets` holds numbers that are not finite")
+    return array[:, None] if array.ndim == 1 else array
 
 
 def _checked(samples: np.ndarray, labels: int) -> tuple[np.ndarray, Preprocessing | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ VERSION = 1
 class Episode(NamedTuple):
     """One task: normalised images, float32 [n, C, H, W], or features [n, d] of a frozen network, and labels.
 
-    Labels are int64 in 0..ways-1, class after class.
+    Labels are int64 in 0..ways-1, class after class. Tasks of a task source have targets of its own.
 
     Examples:
         >>> episode = episodes[0]
@@ -27,10 +27,10 @@ class Episode(NamedTuple):
         ((10, 1, 16, 16), dtype('float32'), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
     """
 
-    support_x: np.ndarray
-    support_y: np.ndarray
-    query_x: np.ndarray
-    query_y: np.ndarray
+    support_x: Any
+    support_y: Any
+    query_x: Any
+    query_y: Any
 
 
 class EpisodeRows(NamedTuple):

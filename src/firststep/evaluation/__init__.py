@@ -39,7 +39,7 @@ with extra("cli", "firststep.evaluation"):
         query_files,
     )
     from firststep.evaluation.measure import Measurement, half_width, measure_task, measure_tasks, to_task
-    from firststep.evaluation.metrics import METRICS, AdaptationState, Metric, register_metric
+    from firststep.evaluation.metrics import METRICS, AdaptationState, Metric, metrics_of, register_metric
     from firststep.evaluation.probes import Predict, logistic, nearest_means, ridge
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "measure_first_step",
     "measure_task",
     "measure_tasks",
+    "metrics_of",
     "metrics_table",
     "nearest_means",
     "paired_differences",

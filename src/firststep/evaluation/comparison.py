@@ -23,7 +23,7 @@ SAME_TASKS = ("data_fingerprint", "split", "ways", "shots", "queries", "seed", "
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Mean difference, second minus first, in percentage points over the same episodes.
+    """Mean difference, second minus first, over the same episodes; in percentage points for accuracies.
 
     Examples:
         >>> from firststep.evaluation import PairedDifference
@@ -55,10 +55,15 @@ def paired_differences(first: Evaluation, second: Evaluation) -> list[PairedDiff
                 f"{first.run} and {second.run} were tested on different episodes ({key} "
                 f"{first.settings[key]} and {second.settings[key]}): evaluate both with the same settings"
             )
+    if first.kind != second.kind:
+        raise FirststepError(
+            f"{first.run} and {second.run} are of different kinds: {first.kind}, {second.kind}"
+        )
+    factor = 100 if first.main_metric.percent else 1
     shared = [step for step in first.measurement.steps if step in second.measurement.steps]
     result = []
     for step in shared:
-        difference = 100 * (second.at(step) - first.at(step))
+        difference = factor * (second.at(step) - first.at(step))
         result.append(PairedDifference(step, float(difference.mean()), float(half_width(difference))))
     return result
 
@@ -93,6 +98,25 @@ def comparison_frame(evaluations: list[Evaluation]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def describe_tasks(settings: dict[str, Any], kind: str = "classes") -> str:
+    """Return the form of the tasks in words: ``5-way 1-shot``, or ``10-shot`` where there are no classes."""
+    return (
+        f"{settings['ways']}-way {settings['shots']}-shot"
+        if kind == "classes"
+        else f"{settings['shots']}-shot"
+    )
+
+
+def _cell(row: dict[str, Any] | None, evaluation: Evaluation, decimals: int) -> str:
+    """Format the main metric of a row with its half-width: decimals of a percentage, else three digits."""
+    if not row:
+        return MISSING
+    value, width = row[evaluation.main], row["ci95"]
+    if evaluation.main_metric.percent:
+        return f"{value:.{decimals}f} ± {width:.{decimals}f}"
+    return f"{value:.3g} ± {width:.2g}"
+
+
 def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
     """Return one row per model, one per difference to the first model, and one column per step.
 
@@ -108,15 +132,11 @@ def comparison_table(evaluations: list[Evaluation], decimals: int = 2) -> Table:
     compared = _compared(evaluations)
     for label, evaluation, _ in compared:
         by_step = {row["step"]: row for row in evaluation.rows()}
-        cells = [
-            f"{row['accuracy']:.{decimals}f} ± {row['ci95']:.{decimals}f}"
-            if (row := by_step.get(step))
-            else MISSING
-            for step in steps
-        ]
+        cells = [_cell(by_step.get(step), evaluation, decimals) for step in steps]
         table.add_row(label, *cells, initial_condition_number(evaluation), initial_rank(evaluation))
     for label, _, differences in compared[1:]:
-        paired = [_difference_cell(differences.get(step), decimals) for step in steps]
+        percent = evaluations[0].main_metric.percent
+        paired = [_difference_cell(differences.get(step), decimals, percent) for step in steps]
         table.add_row(f"{label} − {compared[0][0]}", *paired)
     return table
 
@@ -129,25 +149,28 @@ def steps_table(evaluations: list[Evaluation], decimals: int = 1) -> Table:
         >>> len(steps_table([evaluation, longer]).rows)
         5
     """
-    settings = evaluations[0].settings
+    first = evaluations[0]
+    settings, metric = first.settings, first.main_metric
     compared = _compared(evaluations)
     labels = [label for label, _, _ in compared]
     table = Table(
         ["steps", *labels, *(f"{label} − {labels[0]}" for label in labels[1:])],
-        title=f"{settings['data']} {settings['split']}, {settings['ways']}-way {settings['shots']}-shot, "
-        f"{settings['episodes']} episodes: accuracy in % with 95 % half-width",
+        title=f"{settings['data']} {settings['split']}, {describe_tasks(settings, first.kind)}, "
+        f"{settings['episodes']} episodes: {metric.title}{' in %' if metric.percent else ''} with "
+        "95 % half-width",
         left_aligned=0,
     )
     by_step = [{row["step"]: row for row in evaluation.rows()} for evaluation in evaluations]
     for step in by_step[0]:
-        accuracies = [
-            f"{row['accuracy']:.{decimals}f} ± {row['ci95']:.{decimals}f}"
-            if (row := rows.get(step))
-            else MISSING
-            for rows in by_step
+        cells = [
+            _cell(rows.get(step), evaluation, decimals)
+            for rows, evaluation in zip(by_step, evaluations, strict=True)
         ]
-        paired = [_difference_cell(differences.get(step), decimals) for _, _, differences in compared[1:]]
-        table.add_row(str(step), *accuracies, *paired)
+        paired = [
+            _difference_cell(differences.get(step), decimals, metric.percent)
+            for _, _, differences in compared[1:]
+        ]
+        table.add_row(str(step), *cells, *paired)
     table.add_section()
     table.add_row("condition number", *map(initial_condition_number, evaluations))
     table.add_row("rank", *map(initial_rank, evaluations))
@@ -172,7 +195,7 @@ def metrics_table(evaluation: Evaluation) -> Table:
     }
     table = Table([titles[name] for name in rows[0]], left_aligned=0)
     for row in rows:
-        table.add_row(*(_number(name, value, metrics) for name, value in row.items()))
+        table.add_row(*(_number(name, value, metrics, evaluation.main) for name, value in row.items()))
     return table
 
 
@@ -204,16 +227,18 @@ def _compared(
     ]
 
 
-def _difference_cell(d: PairedDifference | None, decimals: int) -> Cell:
+def _difference_cell(d: PairedDifference | None, decimals: int, percent: bool) -> Cell:
     if d is None:
         return Cell(MISSING)
+    if not percent:
+        return Cell(f"{d.difference:+.2g} ± {d.ci95:.2g}", bold=d.is_clear)
     return Cell(f"{d.difference:+.{decimals}f} ± {d.ci95:.{decimals}f}", bold=d.is_clear)
 
 
-def _number(name: str, value: Any, metrics: dict[str, Metric]) -> str:
+def _number(name: str, value: Any, metrics: dict[str, Metric], main: str) -> str:
     if value is None:
         return ""
     if name == "step":
         return str(value)
-    metric = metrics[name.removesuffix("_ci95") if name != "ci95" else "accuracy"]
+    metric = metrics[name.removesuffix("_ci95") if name != "ci95" else main]
     return f"{value:.2f}" if metric.percent else f"{value:.4g}"

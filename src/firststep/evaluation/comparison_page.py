@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from firststep.evaluation.comparison import comparison_table, distinct_labels
+from firststep.evaluation.comparison import comparison_table, describe_tasks, distinct_labels
 from firststep.evaluation.evaluation import Evaluation
 from firststep.evaluation.figures import Metrics, comparison_figure
 from firststep.evaluation.page_style import PAGE_STYLE
@@ -21,18 +21,22 @@ def html_report(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], t
         >>> page.startswith("<!doctype html>")
         True
     """
-    settings = evaluations[0].settings
+    settings, kind = evaluations[0].settings, evaluations[0].kind
     where = (
-        f"{settings['data']}, {settings['split']} split, {settings['ways']}-way {settings['shots']}-shot, "
-        f"{settings['queries']} queries per class, {settings['episodes']} episodes (seed {settings['seed']})"
+        f"{settings['data']}, {settings['split']} split, {describe_tasks(settings, kind)}, "
+        f"{settings['queries']} queries{' per class' if kind == 'classes' else ''}, "
+        f"{settings['episodes']} episodes (seed {settings['seed']})"
     )
+    metric = evaluations[0].main_metric
+    shown = f"{metric.title[0].upper()}{metric.title[1:]}{' in per cent' if metric.percent else ''}"
+    better = "" if metric.higher_is_better else "; lower is better"
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{html.escape(title)}</title><style>{PAGE_STYLE}</style></head><body>",
         f"<h1>{html.escape(title)}</h1>",
-        f"<p>{html.escape(where)}. Accuracy in per cent with 95 % half-width.</p>",
+        f"<p>{html.escape(where)}. {html.escape(shown)} with 95 % half-width{better}.</p>",
         '<div class="wide">' + comparison_table(list(evaluations)).to_html() + "</div>",
     ]
     if len(evaluations) > 1:

@@ -10,6 +10,7 @@ import numpy as np
 from firststep.adaptation import support_gram
 from firststep.conditioning import condition_number, eigenvalues, log_eigenvalue_variance, numerical_rank
 from firststep.errors import FirststepError
+from firststep.losses import Loss, Residuals, cross_entropy
 from firststep.network import FunctionalModule
 from firststep.task import Task
 
@@ -43,8 +44,19 @@ def diagnose(
     tasks: Iterable[Task],
     subsets: Sequence[str] = SUBSETS,
     progress: Callable[[], None] | None = None,
+    *,
+    loss: Loss = cross_entropy,
+    residuals: Residuals | None = None,
 ) -> list[Spectrum]:
     """Compute spectra on the support sets of ``tasks`` at the module's parameters.
+
+    Args:
+        model: the network.
+        tasks: the tasks.
+        subsets: parameter subsets.
+        progress: called after each task.
+        loss: loss of the support set.
+        residuals: which residuals; default all.
 
     Examples:
         >>> from firststep.evaluation import diagnose
@@ -60,7 +72,9 @@ def diagnose(
     collected: dict[str, list[tuple[np.ndarray, float, float, float]]] = {subset: [] for subset in subsets}
     for task in tasks:
         for subset in subsets:
-            gram = support_gram(model, task.support_x, task.support_y, subset=subset).detach()
+            gram = support_gram(
+                model, task.support_x, task.support_y, subset=subset, loss=loss, residuals=residuals
+            ).detach()
             collected[subset].append(
                 (
                     eigenvalues(gram).flip(-1).cpu().numpy(),

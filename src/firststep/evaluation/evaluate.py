@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from firststep.data import Dataset, Episodes
+from firststep.data import Dataset, TaskSource, tasks_of
 from firststep.distributed import Team
 from firststep.errors import FirststepError
 from firststep.evaluation.evaluation import Evaluation
 from firststep.evaluation.measure import measure_task, measure_tasks_and, to_task
+from firststep.evaluation.metrics import MAIN
 from firststep.meta_learner import MetaLearner
 from firststep.task import Task
 
@@ -33,6 +34,7 @@ def evaluate(
     episodes: int = DEFAULT_EPISODES,
     rate_multiplier: float = 1.0,
     subset: str = "cls",
+    metrics: Sequence[str] | None = None,
     auto: bool = False,
     seed: int = TEST_SEED,
     label: str = "",
@@ -45,7 +47,7 @@ def evaluate(
 
     Args:
         meta: learner to test.
-        data: dataset of the tasks.
+        data: dataset of the tasks, or a task source.
         ways: classes per task, as in :meth:`MetaLearner.for_classes`. A shared or zero head takes any number;
             a head with one row per class takes at most its number of rows and uses the first ones. Default:
             the number of classes of the classifier.
@@ -56,6 +58,8 @@ def evaluate(
         episodes: number of tasks.
         rate_multiplier: factor on the length of inner steps.
         subset: parameters whose condition number is measured.
+        metrics: names of the metrics; default all of the learner's kind of problem. The main one is always
+            among them.
         auto: whether to also choose the number of steps on each support set and test with it.
         seed: seed of the episodes.
         label: description of the model for tables.
@@ -80,11 +84,18 @@ def evaluate(
         raise FirststepError(f"`rate_multiplier` must be a positive number, got {rate_multiplier}")
     try:
         meta.functional.check_spectrum(subset)
-        tested = meta if ways is None else meta.for_classes(ways)
+        is_source = isinstance(data, TaskSource)
+        tested = meta if ways is None or is_source else meta.for_classes(ways)
     except ValueError as error:
         raise FirststepError(str(error)) from None
-    classes = meta.num_classes if ways is None else ways
-    source = Episodes(data.split(split), ways=classes, shots=shots, queries=queries, seed=seed)
+    if is_source:
+        classes = 1
+    else:
+        classes = meta.num_classes if ways is None else ways
+    source = tasks_of(data, split, ways=classes, shots=shots, queries=queries, seed=seed)
+    main = MAIN[meta.kind]
+    if metrics is not None and main not in metrics:
+        metrics = [main, *metrics]
     learner = tested.scaled(rate_multiplier)
 
     def choice(mine: MetaLearner, task: Task) -> tuple[int, float] | None:
@@ -96,6 +107,7 @@ def evaluate(
         (to_task(source[number], meta.device) for number in ranks.share(range(episodes))),
         steps=steps,
         subset=subset,
+        metrics=metrics,
         progress=progress,
     )
     choices = ranks.gather(np.array(automatic, dtype=np.float64).reshape(-1, 2), episodes) if auto else None
@@ -118,10 +130,12 @@ def evaluate(
         auto_steps=None if choices is None else choices[:, 0].astype(int),
         auto_accuracy=None if choices is None else choices[:, 1],
         provenance=provenance or {},
+        kind=meta.kind,
     )
 
 
 def _auto(meta: MetaLearner, task: Task) -> tuple[int, float]:
-    """Return the number of steps chosen on a task's support set, and the accuracy with it."""
+    """Return the number of steps chosen on a task's support set, and the main metric with it."""
     steps = meta.choose_steps(task.support_x, task.support_y).steps
-    return steps, measure_task(meta, task, steps=[steps], metrics=["accuracy"])["accuracy"][0]
+    main = MAIN[meta.kind]
+    return steps, measure_task(meta, task, steps=[steps], metrics=[main])[main][0]

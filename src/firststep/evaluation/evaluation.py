@@ -12,8 +12,9 @@ import numpy as np
 
 from firststep.errors import FirststepError
 from firststep.evaluation.measure import Measurement, half_width
-from firststep.evaluation.metrics import METRICS, Metric
+from firststep.evaluation.metrics import MAIN, METRICS, Metric
 from firststep.evaluation.stored import FORMAT, StoredMetric, read_stored
+from firststep.losses import Kind
 from firststep.utils import make_folder, write_json, write_text
 
 FILE_FIELDS = ("label", "run", "settings", "provenance")
@@ -39,34 +40,50 @@ class Evaluation:
     auto_steps: np.ndarray | None = None
     """Number of steps chosen on each support set [tasks]; None unless requested."""
     auto_accuracy: np.ndarray | None = None
-    """Accuracy with that number of steps [tasks]."""
+    """Accuracy with that number of steps [tasks], or the main metric of another kind of problem."""
     provenance: dict[str, Any]
     """Training configuration, meta-update and versions."""
+    kind: Kind = "classes"
+    """Kind of problem."""
+
+    @property
+    def main(self) -> str:
+        """Name of the metric that tables and comparisons show."""
+        return MAIN[self.kind]
+
+    @property
+    def main_metric(self) -> Metric:
+        """That metric."""
+        return self.measurement.metrics[self.main]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per step: accuracy and half-width in per cent, then the other metrics."""
+        """Return one row per step: accuracy and half-width in per cent, then the other metrics.
+
+        Other kinds of problem have their own metrics; ``ci95`` is the half-width of the main one.
+        """
         m = self.measurement
         columns: dict[str, np.ndarray] = {}
         for name, metric in m.metrics.items():
             factor = 100 if metric.percent else 1
             columns[name] = factor * m.mean(name)
             if metric.interval and not metric.log10:
-                columns["ci95" if name == "accuracy" else f"{name}_ci95"] = factor * m.half_width(name)
+                columns["ci95" if name == self.main else f"{name}_ci95"] = factor * m.half_width(name)
         rows: list[dict[str, Any]] = [
             {"step": step, **{name: float(values[index]) for name, values in columns.items()}}
             for index, step in enumerate(m.steps)
         ]
         if self.auto_accuracy is not None:
+            factor = 100 if self.main_metric.percent else 1
             auto = {
-                "accuracy": 100 * float(self.auto_accuracy.mean()),
-                "ci95": 100 * float(half_width(self.auto_accuracy)),
+                self.main: factor * float(self.auto_accuracy.mean()),
+                "ci95": factor * float(half_width(self.auto_accuracy)),
             }
             rows.append({"step": "auto", **dict.fromkeys(columns), **auto})
         return rows
 
     def at(self, step: int) -> np.ndarray:
-        """Return the accuracy per episode after ``step`` inner steps."""
-        return self.measurement.accuracy[:, self.measurement.steps.index(step)]
+        """Return the accuracy, or the main metric, per episode after ``step`` inner steps."""
+        return self.measurement.values[self.main][:, self.measurement.steps.index(step)]
 
     def save(self, path: Path) -> tuple[Path, Path]:
         """Write ``path``.json with every episode, bit-exact, and ``path``.csv with the means."""
@@ -85,6 +102,7 @@ class Evaluation:
             {
                 "format": FORMAT,
                 **{name: getattr(self, name) for name in FILE_FIELDS},
+                **({} if self.kind == "classes" else {"kind": self.kind}),
                 "summary": rows,
                 "steps": list(m.steps),
                 "metrics": {
@@ -123,6 +141,7 @@ def load_evaluation(path: Path) -> Evaluation:
         ),
         auto_steps=None if stored.auto_steps is None else np.array(stored.auto_steps),
         auto_accuracy=None if stored.auto_accuracy is None else np.array(stored.auto_accuracy),
+        kind=stored.kind,
     )
 
 

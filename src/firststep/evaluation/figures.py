@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from firststep.evaluation.comparison import distinct_labels
 from firststep.evaluation.diagnosis import Spectrum
 from firststep.evaluation.evaluation import Evaluation
+from firststep.evaluation.metrics import Metric
 from firststep.plotting import RC, line_style, line_styles, step_axis
 
 Metrics = list[dict[str, Any]]
@@ -23,7 +24,7 @@ Line = tuple[str, dict[str, Any], Metrics]
 def comparison_figure(
     evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], *, stacked: bool = False
 ) -> Figure:
-    """Draw accuracy over steps, and two training curves if there are training logs.
+    """Draw accuracy, or the main metric, over steps, and two training curves if there are training logs.
 
     The legend is above the panels, where it hides no curve. ``stacked`` puts one panel below the other, for
     narrow screens.
@@ -45,8 +46,10 @@ def comparison_figure(
         _accuracy_over_steps(axes[0], evaluations, labels, styles)
         figure.legend(loc="outside upper center", ncols=columns)
         if logged:
-            _during_training(axes[1], logged, "validation_accuracy", index=1, factor=100)
-            axes[1].set(ylabel="validation accuracy (%)", title="After one step, during training")
+            metric = evaluations[0].main_metric
+            key, factor = f"validation_{evaluations[0].main}", 100 if metric.percent else 1
+            _during_training(axes[1], logged, key, index=1, factor=factor)
+            axes[1].set(ylabel=f"validation {_axis(metric)}", title="After one step, during training")
             _during_training(axes[2], logged, "validation_condition_number", index=0)
             axes[2].set(ylabel="condition number", title="Condition number during training", yscale="log")
     return figure
@@ -59,11 +62,17 @@ def _accuracy_over_steps(
     ticks: set[int] = set()
     for evaluation, label, style in zip(evaluations, labels, styles, strict=True):
         rows = [row for row in evaluation.rows() if row["step"] != "auto"]
-        steps, accuracies, widths = ([row[key] for row in rows] for key in ("step", "accuracy", "ci95"))
+        steps, accuracies, widths = ([row[key] for row in rows] for key in ("step", evaluation.main, "ci95"))
         axes.errorbar(steps, accuracies, widths, label=label, capsize=2, **style)
         ticks |= set(steps)
     step_axis(axes, sorted(ticks))
-    axes.set(xlabel="inner steps", ylabel="test accuracy (%)", title="Accuracy over adaptation steps")
+    metric = evaluations[0].main_metric
+    title = f"{metric.title[0].upper()}{metric.title[1:]} over adaptation steps"
+    axes.set(xlabel="inner steps", ylabel=f"test {_axis(metric)}", title=title)
+
+
+def _axis(metric: Metric) -> str:
+    return f"{metric.title} (%)" if metric.percent else metric.title
 
 
 def _during_training(axes: Axes, logged: Sequence[Line], key: str, *, index: int, factor: float = 1) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from firststep.adaptation import Aux
 from firststep.backbones import first_derivatives_only
 from firststep.data import Episode
 from firststep.distributed import Team
 from firststep.errors import FirststepError
-from firststep.evaluation.metrics import METRICS, AdaptationState, Metric
+from firststep.evaluation.metrics import MAIN, METRICS, AdaptationState, Metric, metrics_of
+from firststep.losses import first_tensor
 from firststep.meta_learner import MetaLearner
 from firststep.network import (
     Footprint,
@@ -63,13 +65,19 @@ class Measurement:
         """Accuracy [tasks, steps]."""
         return self.values["accuracy"]
 
-    def mean(self, metric: str = "accuracy") -> np.ndarray:
-        """Return the mean over tasks [steps]; geometric for ``log10`` metrics."""
-        return self.metrics[metric].mean(self.values[metric])
+    @property
+    def main(self) -> str:
+        """Name of the metric that chooses models: accuracy, or that of the kind of problem."""
+        return next((name for name in MAIN.values() if name in self.values), next(iter(self.values)))
 
-    def half_width(self, metric: str = "accuracy") -> np.ndarray:
+    def mean(self, metric: str | None = None) -> np.ndarray:
+        """Return the mean over tasks [steps], by default of :attr:`main`; geometric for ``log10`` metrics."""
+        name = metric or self.main
+        return self.metrics[name].mean(self.values[name])
+
+    def half_width(self, metric: str | None = None) -> np.ndarray:
         """Return the 95 % confidence half-width of the arithmetic mean over tasks [steps]."""
-        return half_width(self.values[metric])
+        return half_width(self.values[metric or self.main])
 
     def gather(self, team: Team, total: int) -> Measurement:
         """Join the shares of all ranks into the measurement of tasks 0..total-1, in order."""
@@ -99,7 +107,16 @@ def to_task(episode: Episode, device: torch.device) -> Task:
         >>> to_task(episodes[0], torch.device("cpu")).support_x.shape
         torch.Size([10, 1, 16, 16])
     """
-    return Task(*(torch.from_numpy(part) for part in episode)).to(device)
+    return Task(*(map_arrays(torch.from_numpy, part) for part in episode)).to(device)
+
+
+def map_arrays(function: Callable[[np.ndarray], Tensor], part: Any) -> Any:
+    """Return a part of an episode, an array or a tuple or dict of them, as tensors."""
+    if isinstance(part, tuple):
+        return tuple(map_arrays(function, each) for each in part)
+    if isinstance(part, Mapping):
+        return {name: map_arrays(function, each) for name, each in part.items()}
+    return function(part) if isinstance(part, np.ndarray) else part
 
 
 def measure_task(
@@ -120,7 +137,7 @@ def measure_task(
         task: task to adapt to and to test on.
         steps: numbers of inner steps.
         subset: parameters of the Gram matrix that the metrics use.
-        metrics: names in :data:`METRICS`; default: all.
+        metrics: names in :data:`METRICS`; default: all of the learner's kind of problem.
         check_finite: whether to raise :class:`NotFinite` for NaN or infinite outputs and metrics.
 
     Examples:
@@ -142,7 +159,7 @@ def _measure(
     metrics: Iterable[str] | None,
     check_finite: bool,
 ) -> dict[str, list[float]]:
-    chosen = {name: METRICS[name] for name in (METRICS if metrics is None else metrics)}
+    chosen = metrics_of(meta.kind, metrics)
     found: dict[str, list[float]] = {name: [] for name in chosen}
     current = meta.initial_params(task.support_y)
     updates = meta.iterate_updates(current, task.support_x, task.support_y)
@@ -157,8 +174,18 @@ def _measure(
             following, aux = _next(updates)
             output = Output(aux.features, aux.logits)
         with torch.no_grad():
-            state = AdaptationState(meta.functional, current, task, step, subset, output)
-            if check_finite and not bool(torch.isfinite(state.query.logits).all()):
+            state = AdaptationState(
+                meta.functional,
+                current,
+                task,
+                step,
+                subset,
+                output,
+                meta.loss,
+                meta.query_loss,
+                meta.conditioning.chosen_residuals if meta.conditioning else None,
+            )
+            if check_finite and not _is_finite(state.query.logits):
                 raise NotFinite(f"outputs for the query set are not finite after {counted(step, 'step')}")
             for name, metric in chosen.items():
                 value = metric.compute(state).item()
@@ -170,6 +197,12 @@ def _measure(
     return found
 
 
+def _is_finite(output: Any) -> bool:
+    parts = output.values() if isinstance(output, Mapping) else output
+    tensors = parts if isinstance(parts, tuple | list) or isinstance(output, Mapping) else [output]
+    return all(bool(torch.isfinite(part).all()) for part in tensors)
+
+
 def _next(updates: Iterator[tuple[Params, Aux]]) -> tuple[Params, Aux]:
     with first_derivatives_only():
         return next(updates)
@@ -177,7 +210,7 @@ def _next(updates: Iterator[tuple[Params, Aux]]) -> tuple[Params, Aux]:
 
 def _arranged(task: Task, form: Footprint) -> Task:
     """Return the task in the memory layout that is fastest for the network; unchanged on a GPU."""
-    if task.support_y.device.type != "cpu":
+    if first_tensor(task.support_y).device.type != "cpu":
         return task
     return task._replace(support_x=form.arranged(task.support_x), query_x=form.arranged(task.query_x))
 
@@ -224,7 +257,7 @@ def measure_tasks_and(
     progress: Callable[[], None] | None = None,
 ) -> tuple[Measurement, list[Also]]:
     """Run :func:`measure_tasks`, and return the results of ``also(learner, task)`` for each task too."""
-    names = tuple(METRICS if metrics is None else metrics)
+    names = tuple(metrics_of(meta.kind, metrics))
     ordered = tuple(sorted(set(steps)))
 
     def compute(learner: MetaLearner, task: Task) -> tuple[dict[str, list[float]], Also]:
@@ -273,7 +306,7 @@ def _of_each(
     form = footprint(meta.functional, meta.initial_params(first.support_y), first.support_x)
     sharing = Sharing(1, 1)  # a network that draws random numbers needs one task at a time, in order
     if not alone and meta.device.type == "cpu" and meta.functional.randomness == "error":
-        larger = len(first.query_y) / len(first.support_y)
+        larger = len(first_tensor(first.query_y)) / len(first_tensor(first.support_y))
         sharing = share_threads(int(form.bytes * (1 + larger)), MEMORY)
     learners = Replicas(meta, meta, sharing)
 

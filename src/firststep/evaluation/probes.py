@@ -125,8 +125,8 @@ def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Pre
 def nearest_means_accuracy(network: FunctionalModule, task: Task) -> float:
     """Return the accuracy of :func:`nearest_means` on a task's queries, with the network's features."""
     params = network.params()
-    predict = nearest_means(network(params, task.support_x).features, task.support_y)
-    found = predict(network(params, task.query_x).features).argmax(1)
+    predict = nearest_means(network.features(params, task.support_x), task.support_y)
+    found = predict(network.features(params, task.query_x)).argmax(1)
     return (found == task.query_y).double().mean().item()
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from firststep.errors import FirststepError
+from firststep.evaluation.metrics import MAIN
+from firststep.losses import Kind
 from firststep.utils import check_format, read_json, to_record
 
 FORMAT = "firststep-evaluation-2"
@@ -59,6 +61,7 @@ class StoredEvaluation:
     metrics: dict[str, StoredMetric]
     auto_steps: list[int] | None = None
     auto_accuracy: list[float] | None = None
+    kind: Kind = "classes"
     content: dict[str, Any] = field(default_factory=dict)
     """The whole file, including fields that later versions may have added to settings and provenance."""
 
@@ -67,8 +70,8 @@ class StoredEvaluation:
         episodes, stages = self.settings.episodes, len(self.steps)
         if not self.steps or self.steps != sorted(set(self.steps)) or self.steps[0] < 0:
             raise FirststepError(f"steps: expected ascending numbers of at least 0, got {self.steps}")
-        if "accuracy" not in self.metrics:
-            raise FirststepError("metrics: accuracy is missing")
+        if MAIN[self.kind] not in self.metrics:
+            raise FirststepError(f"metrics: {MAIN[self.kind]} is missing")
         for name, metric in self.metrics.items():
             if len(metric.values) != episodes or any(len(row) != stages for row in metric.values):
                 raise FirststepError(

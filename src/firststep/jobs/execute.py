@@ -7,6 +7,7 @@ worker that does not get it waits, and then looks again at what is left to do.
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -15,7 +16,8 @@ import torch
 
 from firststep.data import Dataset
 from firststep.errors import FirststepError, reason
-from firststep.evaluation._internal import DEFAULT_EPISODES
+from firststep.evaluation import METRICS
+from firststep.evaluation._internal import DEFAULT_EPISODES, MAIN
 from firststep.jobs.job import EvaluationSpec, Job, JobEvent, OnEvent
 from firststep.training import RunTaken, TrainingProgress, load_trained, open_data, train
 from firststep.utils import write_text
@@ -62,7 +64,10 @@ def _train(job: Job, on_event: OnEvent, data: Dataset) -> None:
     send = _throttled(on_event)
 
     def on_update(progress: TrainingProgress) -> None:
-        best = f", best {100 * progress.best:.1f} %" if progress.best >= 0 else ""
+        best = ""
+        if 0 <= progress.best < sys.float_info.max:  # after the first validation
+            percent = METRICS[MAIN[job.config.kind]].percent
+            best = f", best {100 * progress.best:.1f} %" if percent else f", best {progress.best:.3g}"
         event = JobEvent(
             job=job.name,
             state="training",

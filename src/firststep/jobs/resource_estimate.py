@@ -95,6 +95,8 @@ def saved_steps(config: TrainConfig, step_bytes: float) -> int:
 
 @lru_cache(maxsize=1024)
 def _memory(config: TrainConfig) -> int:
+    if config.tasks is not None:
+        return UNKNOWN_NETWORK if config.network is not None else PYTORCH + JACOBIAN["emb"]
     facts = get_dataset_info(config.data)
     size, channels = config.image_size or facts.image_size, facts.channels
     if config.network is not None:

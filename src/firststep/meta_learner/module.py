@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -19,13 +19,14 @@ from firststep.adaptation import (
     support_gram,
 )
 from firststep.conditioning import condition_number
+from firststep.losses import Kind, Loss, Residuals, as_loss, cross_entropy
 from firststep.meta_learner.classes import leading_blocks, serves
 from firststep.meta_learner.outer_loss import outer_loss, stacked
 from firststep.meta_learner.support_statistics import adapted_network, ignore_mode
 from firststep.metagradient import Conditioning, EngineOptions, MetaGradient, TaskReport
 from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule, maml, require_rule, scaled
-from firststep.task import Inputs, Task, as_tasks
+from firststep.rules import Moves, Rule, maml, require_rule, scaled
+from firststep.task import Inputs, Targets, Task, as_tasks
 
 _NETWORK, _RULE = "network.", "rule_params."
 
@@ -58,10 +59,16 @@ class MetaLearner(nn.Module):
     computes the gradient along with the loss, unless gradients are disabled (``torch.no_grad()``).
 
     Args:
-        network: any module that ends in an ``nn.Linear``. It is used in its current mode, ``train()`` or
-            ``eval()``; its buffers, such as running statistics, are read but not updated. Parameters with
+        network: any module. The subset ``cls``, the closed form and the heads ``shared`` and ``zero`` need
+            one that ends in an ``nn.Linear``. It is used in its current mode, ``train()`` or ``eval()``; its
+            buffers, such as running statistics, are read but not updated. Parameters with
             ``requires_grad=False`` stay fixed in both loops.
         rule: the update rule of the inner loop; default :func:`firststep.maml`.
+        loss: the loss per sample: a name in ``LOSSES``, a :class:`firststep.Loss`, or any function (output,
+            target) → losses [n]; default cross-entropy. Targets are what the loss takes.
+        query_loss: that of the query set, if it is another.
+        moves: the parameters that the inner loop changes, instead of those that the rule moves by itself: a
+            subset, a list of name patterns, or a function of the model that returns names.
         steps: inner steps K.
         conditioning: the conditioning loss; None for plain MAML.
         reduction: ``"sum"`` over the tasks, as in the paper, or ``"mean"``.
@@ -99,6 +106,9 @@ class MetaLearner(nn.Module):
         network: nn.Module,
         rule: Rule | None = None,
         *,
+        loss: str | Loss | Callable[[Any, Any], Tensor] = cross_entropy,
+        query_loss: str | Loss | Callable[[Any, Any], Tensor] | None = None,
+        moves: Moves | None = None,
         steps: int = 5,
         conditioning: Conditioning | None = None,
         reduction: Literal["sum", "mean"] = "sum",
@@ -118,6 +128,12 @@ class MetaLearner(nn.Module):
             raise ValueError(f"reduction must be 'sum' or 'mean', not {reduction!r}")
         self.network = network
         self.rule = maml() if rule is None else require_rule(rule)
+        if moves is not None:
+            self.rule = self.rule.moving_only(moves)
+        self.loss = as_loss(loss)
+        self.query_loss = self.loss if query_loss is None else as_loss(query_loss, "query_loss")
+        if head != "per-class" and self.loss.kind != "classes":
+            raise ValueError(f"head={head!r} needs targets that are classes, not loss {self.loss.name}")
         self.steps = steps
         self.conditioning = conditioning
         self.reduction = reduction
@@ -151,12 +167,12 @@ class MetaLearner(nn.Module):
         Args:
             tasks: :class:`Task` or tuples ``(support_x, support_y, query_x, query_y)``, on the device of the
                 parameters. Inputs are a tensor, or a tuple (positional arguments of the network) or dict
-                (keyword arguments) of tensors.
+                (keyword arguments) of tensors. Targets are what the loss takes.
             query_weights: of the query losses after steps 1..K; default only the last step counts.
             return_report: also return the report: query loss and accuracy [tasks], conditioning [tasks],
                 condition numbers and support losses [tasks, K] at the parameters before each step.
         """
-        batch = as_tasks(tasks)
+        batch = self._as_tasks(tasks)
         params, rule_params = self._network_params(), self._rule_params()
         engine = self._meta_gradient()
         if torch.is_grad_enabled():
@@ -177,7 +193,7 @@ class MetaLearner(nn.Module):
         self, tasks: Iterable[Task | tuple[Any, ...]], *, query_weights: Sequence[float] | None = None
     ) -> list[TaskGradient]:
         """The gradient of each task by itself, without touching ``.grad``: for sums of your own."""
-        batch = as_tasks(tasks)
+        batch = self._as_tasks(tasks)
         return list(self.iterate_task_gradients(batch, query_weights=query_weights, several=len(batch) > 1))
 
     def iterate_task_gradients(
@@ -207,8 +223,8 @@ class MetaLearner(nn.Module):
                 result.tasks[0],
             )
 
-    def adapt(self, x: Inputs, y: Tensor, *, steps: int | Literal["auto"] | None = None) -> nn.Module:
-        """A copy of the network, adapted to a labelled support set: ``classifier(x)`` gives logits.
+    def adapt(self, x: Inputs, y: Targets, *, steps: int | Literal["auto"] | None = None) -> nn.Module:
+        """A copy of the network, adapted to a support set: ``adapted(x)`` gives logits or predictions.
 
         Batch norm normalises by the statistics of the support set, in ``eval()`` mode, in which the copy is
         returned, as in ``train()`` mode. So the logits of a query depend on no other query, and one or a
@@ -217,7 +233,7 @@ class MetaLearner(nn.Module):
 
         Args:
             x: inputs of the support set.
-            y: its labels, 0..classes-1.
+            y: its targets; for classes 0..classes-1.
             steps: inner steps to take, also beyond the trained number; default the trained number;
                 ``"auto"`` chooses by cross-validation on the support set (:meth:`choose_steps`).
         """
@@ -225,9 +241,9 @@ class MetaLearner(nn.Module):
             steps = self.choose_steps(x, y).steps
         params = self.adapted_params(x, y, steps=self.steps if steps is None else steps)
         network = copy.deepcopy(self.network)
-        return ignore_mode(adapted_network(network, self.functional.classifier, params, x))
+        return ignore_mode(adapted_network(network, self.functional.last_linear, params, x))
 
-    def adapted_params(self, x: Inputs, y: Tensor, *, steps: int) -> Params:
+    def adapted_params(self, x: Inputs, y: Targets, *, steps: int) -> Params:
         """The network's parameters after that many inner steps on a support set, detached."""
         return adapt(
             self.functional,
@@ -237,35 +253,36 @@ class MetaLearner(nn.Module):
             steps=steps,
             params=self._network_params(),
             rule_params=self._rule_params(),
+            loss=self.loss,
         ).adapted
 
-    def iterate_steps(self, x: Inputs, y: Tensor) -> Iterator[Params]:
+    def iterate_steps(self, x: Inputs, y: Targets) -> Iterator[Params]:
         """The network's parameters after 0, 1, 2, ... inner steps on a support set, without end; detached."""
         start = self.initial_params(y)
         yield start
         for params, _ in self.iterate_updates(start, x, y):
             yield params
 
-    def initial_params(self, y: Tensor) -> Params:
-        """The network's parameters θ(0) of a task with these labels, detached."""
+    def initial_params(self, y: Targets) -> Params:
+        """The network's parameters θ(0) of a task with these targets, detached."""
         stored = {name: value.detach() for name, value in self._network_params().items()}
-        return self.functional.initial_params(stored, y)
+        return self.functional.initial_params(stored, *self.loss.labels(y))
 
-    def iterate_updates(self, start: Params, x: Inputs, y: Tensor) -> Iterator[tuple[Params, Aux]]:
+    def iterate_updates(self, start: Params, x: Inputs, y: Targets) -> Iterator[tuple[Params, Aux]]:
         """The parameters after 1, 2, ... inner steps, each with what the step computed before it: detached.
 
         Args:
             start: :meth:`initial_params` of the task.
             x: inputs of the support set.
-            y: its labels.
+            y: its targets.
         """
-        return iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y)
+        return iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y, loss=self.loss)
 
-    def choose_steps(self, x: Inputs, y: Tensor, *, longest: int = LONGEST_AUTO) -> StepChoice:
+    def choose_steps(self, x: Inputs, y: Targets, *, longest: int = LONGEST_AUTO) -> StepChoice:
         """The number of inner steps, at most ``longest``, with the lowest loss on held-out support samples.
 
         Each fold holds out one sample of every class. Where a class has only one, nothing can be held out and
-        the trained number is taken.
+        the trained number is taken. Where the targets are no classes, it holds out every fifth sample.
         """
         return choose_steps(
             self.functional,
@@ -276,21 +293,39 @@ class MetaLearner(nn.Module):
             y,
             trained=self.steps,
             longest=longest,
+            loss=self.loss,
         )
 
     @torch.no_grad()
-    def condition_number(self, x: Inputs, y: Tensor, subset: str | Iterable[str] = "cls") -> Tensor:
+    def condition_number(
+        self,
+        x: Inputs,
+        y: Targets,
+        subset: str | Iterable[str] = "cls",
+        *,
+        residuals: Residuals | None = None,
+    ) -> Tensor:
         """λ_max / λ_min of the Gauss-Newton matrix of a support set at the initial parameters.
 
         Args:
             x: inputs of the support set.
-            y: its labels.
+            y: its targets.
             subset: parameters: ``cls``, ``emb``, ``ebn``, ``body``, ``all``, a union such as ``cls+emb``, or
                 a list of name patterns.
+            residuals: which residuals; default those that the conditioning loss takes.
         """
-        return condition_number(
-            support_gram(self.functional, x, y, params=self._network_params(), subset=subset)
+        if residuals is None and self.conditioning is not None:
+            residuals = self.conditioning.chosen_residuals
+        gram = support_gram(
+            self.functional,
+            x,
+            y,
+            params=self._network_params(),
+            subset=subset,
+            loss=self.loss,
+            residuals=residuals,
         )
+        return condition_number(gram)
 
     def scaled(self, multiplier: float) -> MetaLearner:
         """This learner with inner steps ``multiplier`` times as long; it shares all parameters."""
@@ -316,6 +351,11 @@ class MetaLearner(nn.Module):
         return fewer
 
     @property
+    def kind(self) -> Kind:
+        """Kind of problem, from which metrics follow: that of the query loss."""
+        return self.query_loss.kind
+
+    @property
     def num_classes(self) -> int:
         """Outputs of the classifier; with one row for all classes, those of the network as it was passed."""
         return self.functional.num_classes
@@ -326,9 +366,12 @@ class MetaLearner(nn.Module):
 
     def extra_repr(self) -> str:
         return (
-            f"rule={self.rule.name}, head={self.functional.head}, steps={self.steps}, "
+            f"rule={self.rule.name}, loss={self.loss.name}, head={self.functional.head}, steps={self.steps}, "
             f"conditioning={self.conditioning}"
         )
+
+    def _as_tasks(self, tasks: Task | Iterable[Task | tuple[Any, ...]]) -> list[Task]:
+        return as_tasks(tasks, self.loss.as_target, self.query_loss.as_target)
 
     def _network_params(self) -> Params:
         return self.functional.params()
@@ -338,7 +381,7 @@ class MetaLearner(nn.Module):
 
     def _meta_gradient(self) -> MetaGradient:
         """Made anew where an attribute has changed, and in copies: compiled functions cannot be copied."""
-        settings = (self.rule, self.steps, self.conditioning)
+        settings = (self.rule, self.steps, self.conditioning, self.loss, self.query_loss)
         if self._engine is None or self._engine_settings != settings:
             self._engine_settings = settings
             self._engine = MetaGradient(
@@ -346,6 +389,8 @@ class MetaLearner(nn.Module):
                 self.rule,
                 steps=self.steps,
                 conditioning=self.conditioning,
+                loss=self.loss,
+                query_loss=self.query_loss,
                 options=self._options,
             )
         return self._engine

@@ -17,7 +17,7 @@ _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
 _INSTANCE_NORMS = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
 
 
-def adapted_network(network: nn.Module, classifier: str, params: Params, support: Inputs) -> nn.Module:
+def adapted_network(network: nn.Module, classifier: str | None, params: Params, support: Inputs) -> nn.Module:
     """Give a network, in place, adapted parameters and the batch statistics of the support set.
 
     Layers that normalise by their batch (batch norm in training mode, and that of our backbones always) get
@@ -26,12 +26,12 @@ def adapted_network(network: nn.Module, classifier: str, params: Params, support
 
     Args:
         network: a copy of the learner's, in the mode in which it adapted.
-        classifier: path of its classifier.
+        classifier: path of its classifier; None if it has none.
         params: its adapted parameters, with a classifier row for each class.
         support: inputs of the support set.
     """
     weight = params.get(f"{classifier}.weight" if classifier else "weight")
-    if weight is not None:
+    if classifier is not None and weight is not None:
         give_rows(network, classifier, len(weight))
     with torch.no_grad():
         for name, value in network.named_parameters():

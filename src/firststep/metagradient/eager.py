@@ -10,29 +10,47 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from firststep.adaptation import inner_step
+from firststep.adaptation import detached, inner_step
 from firststep.conditioning import counting_saved
-from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.objective import Conditioning, Losses
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
-from firststep.task import Inputs
+from firststep.task import Inputs, Targets
+
+
+class StepInput(NamedTuple):
+    """What a step starts from."""
+
+    params: Params
+    state: Params
+    """Of the rule; empty for a rule without state."""
+    rule_params: Params
+    """Those of this step."""
 
 
 class StepOutput(NamedTuple):
     """One step forward; detached tensors."""
 
     params: Params
+    state: Params
     loss: Tensor
-    features: Tensor
-    logits: Tensor
+    features: Tensor | None
+    logits: Any
+
+
+class Cotangents(NamedTuple):
+    """Of what a step gives: parameters and state."""
+
+    params: Params
+    state: Params
 
 
 class StepGradients(NamedTuple):
     """One step's pull-back: cotangents of its inputs, and its conditioning."""
 
     params: Params
+    state: Params
     rule_params: Params
     conditioning_loss: Tensor | None
     gram: Tensor | None
@@ -47,21 +65,17 @@ class QueryGradient(NamedTuple):
 class Steps(Protocol):
     """The three computations that a meta-gradient is made of."""
 
-    def forward(
-        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, save: bool
-    ) -> tuple[StepOutput, Any]: ...
+    def forward(self, start: StepInput, x: Inputs, y: Targets, save: bool) -> tuple[StepOutput, Any]: ...
 
-    def pull_back(self, saved: Any, cotangents: Params, weight: Tensor) -> StepGradients: ...
+    def pull_back(self, saved: Any, cotangents: Cotangents, weight: Tensor) -> StepGradients: ...
 
-    def query(self, params: Params, x: Inputs, y: Tensor) -> QueryGradient: ...
+    def query(self, params: Params, x: Inputs, y: Targets) -> QueryGradient: ...
 
-    def saved_bytes(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
+    def saved_bytes(self, start: StepInput, x: Inputs, y: Targets) -> int:
         """The memory that one saved step of these shapes takes."""
         ...
 
-    def prepare(
-        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query_x: Inputs, query_y: Tensor
-    ) -> None:
+    def prepare(self, start: StepInput, x: Inputs, y: Targets, query_x: Inputs, query_y: Targets) -> None:
         """Make now what later calls with such inputs share."""
         ...
 
@@ -70,8 +84,10 @@ class StepGraph(NamedTuple):
     """A step with its autograd graph."""
 
     params: Params
+    state: Params
     rule_params: Params
     new: Params
+    new_state: Params
     conditioning_loss: Tensor | None
     gram: Tensor | None
 
@@ -84,23 +100,27 @@ class EagerSteps:
         model: FunctionalModule,
         rule: Rule,
         conditioning: Conditioning | None,
+        losses: Losses,
         gram_in_graph: bool = False,
     ) -> None:
         self.model = model
         self.rule = rule
         self.conditioning = conditioning
+        self.losses = losses
         self.gram_in_graph = gram_in_graph  # for tracing, where this graph takes no memory
         self._bytes: dict[Any, int] = {}
 
     def forward(
-        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, save: bool
+        self, start: StepInput, x: Inputs, y: Targets, save: bool
     ) -> tuple[StepOutput, StepGraph | None]:
+        loss = self.losses.support
         if not save:
-            new, aux = inner_step(self.model, self.rule, params, rule_params, x, y)
-            return StepOutput(new, aux.loss, aux.features, aux.logits), None
-        theta = {name: value.detach().requires_grad_() for name, value in params.items()}
-        phi = {name: value.detach().requires_grad_() for name, value in rule_params.items()}
-        subset = self.conditioning.subset if self.conditioning else None
+            params, state, rule_params = start
+            new, aux = inner_step(self.model, self.rule, params, rule_params, x, y, state=state, loss=loss)
+            return StepOutput(new, aux.state, aux.loss, aux.features, aux.logits), None
+        theta, state, phi = (
+            {name: value.detach().requires_grad_() for name, value in part.items()} for part in start
+        )
         with torch.enable_grad():
             new, aux = inner_step(
                 self.model,
@@ -109,57 +129,66 @@ class EagerSteps:
                 phi,
                 x,
                 y,
-                subset=subset,
+                state=state,
+                loss=loss,
+                subset=self.conditioning.subset if self.conditioning else None,
+                residuals=self.conditioning.chosen_residuals if self.conditioning else None,
                 create_graph=True,
                 gram_in_graph=self.gram_in_graph,
             )
             conditioning_loss = None
             if self.conditioning is not None and aux.gram is not None:
                 conditioning_loss = self.conditioning.conditioning_loss(aux.gram)
+        free = detached(aux)
         output = StepOutput(
             {name: value.detach() for name, value in new.items()},
-            aux.loss.detach(),
-            aux.features.detach(),
-            aux.logits.detach(),
+            free.state,
+            free.loss,
+            free.features,
+            free.logits,
         )
-        return output, StepGraph(theta, phi, new, conditioning_loss, aux.gram)
+        return output, StepGraph(theta, state, phi, new, aux.state, conditioning_loss, aux.gram)
 
-    def pull_back(self, saved: StepGraph, cotangents: Params, weight: Tensor) -> StepGradients:
-        outputs = [saved.new[name] for name in cotangents]
-        seeds = list(cotangents.values())
+    def pull_back(self, saved: StepGraph, cotangents: Cotangents, weight: Tensor) -> StepGradients:
+        outputs = [saved.new[name] for name in cotangents.params]
+        seeds = list(cotangents.params.values())
+        for name, value in saved.new_state.items():
+            if value.requires_grad:  # not the number of steps taken
+                outputs.append(value)
+                seeds.append(cotangents.state[name])
         if saved.conditioning_loss is not None and saved.conditioning_loss.requires_grad:
             outputs.append(saved.conditioning_loss)
             seeds.append(weight)
-        leaves = [*saved.params.values(), *saved.rule_params.values()]
+        leaves = [*saved.params.values(), *saved.rule_params.values(), *saved.state.values()]
         grads = torch.autograd.grad(outputs, leaves, seeds, materialize_grads=True)
+        of_rule = grads[len(saved.params) :]
         return StepGradients(
             params=dict(zip(saved.params, grads, strict=False)),
-            rule_params=dict(zip(saved.rule_params, grads[len(saved.params) :], strict=True)),
+            state=dict(zip(saved.state, of_rule[len(saved.rule_params) :], strict=True)),
+            rule_params=dict(zip(saved.rule_params, of_rule, strict=False)),
             conditioning_loss=None if saved.conditioning_loss is None else saved.conditioning_loss.detach(),
             gram=None if saved.gram is None else saved.gram.detach(),
         )
 
-    def query(self, params: Params, x: Inputs, y: Tensor) -> QueryGradient:
+    def query(self, params: Params, x: Inputs, y: Targets) -> QueryGradient:
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
         with torch.enable_grad():
-            logits = self.model(theta, x).logits
-            loss = F.cross_entropy(logits, y)
+            output = self.model(theta, x).logits
+            loss = self.losses.query.mean(output, y)
             grads = torch.autograd.grad(loss, list(theta.values()), materialize_grads=True)
-        accuracy = (logits.detach().argmax(-1) == y).double().mean()
+        accuracy = self.losses.accuracy(output, y)
         return QueryGradient(loss.detach(), accuracy, dict(zip(theta, grads, strict=True)))
 
-    def saved_bytes(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
+    def saved_bytes(self, start: StepInput, x: Inputs, y: Targets) -> int:
         key = input_form(x)
         if key not in self._bytes:
             with counting_saved() as saved:
-                self.forward(params, rule_params, x, y, save=True)
+                self.forward(start, x, y, save=True)
             self._bytes[key] = saved.bytes
         return self._bytes[key]
 
-    def prepare(
-        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query_x: Inputs, query_y: Tensor
-    ) -> None:
-        self.saved_bytes(params, rule_params, x, y)
+    def prepare(self, start: StepInput, x: Inputs, y: Targets, query_x: Inputs, query_y: Targets) -> None:
+        self.saved_bytes(start, x, y)
 
 
 def input_form(x: Inputs) -> tuple[Any, ...]:

@@ -10,16 +10,17 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation import check_stateless
+from firststep.losses import Loss, cross_entropy
 from firststep.metagradient.forward import task_report
 from firststep.metagradient.meta_batch import MetaBatch
-from firststep.metagradient.objective import Conditioning, check_query_weights
+from firststep.metagradient.objective import Conditioning, Losses, check_query_weights
 from firststep.metagradient.options import EngineOptions
 from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule, require_rule
-from firststep.task import Task, as_task, as_tasks
+from firststep.task import AsTarget, Task, as_task, as_tasks
 
 
 class MetaGradient:
@@ -36,6 +37,8 @@ class MetaGradient:
         rule: the update rule of the inner loop.
         steps: inner steps K.
         conditioning: the conditioning loss; None for none.
+        loss: the loss per sample of the support set; default cross-entropy.
+        query_loss: that of the query set; default the same.
         options: engine, compilation and memory; default :class:`EngineOptions`.
 
     Examples:
@@ -52,6 +55,8 @@ class MetaGradient:
         *,
         steps: int = 5,
         conditioning: Conditioning | None = None,
+        loss: Loss = cross_entropy,
+        query_loss: Loss | None = None,
         options: EngineOptions | None = None,
     ) -> None:
         if steps < 1:
@@ -62,17 +67,20 @@ class MetaGradient:
         if conditioning is not None:
             conditioning.weights(steps)  # refuses a wrong number of them
             model.check_spectrum(conditioning.subset)  # and parameters that are not there or do not count
+            loss.residual_kind(conditioning.residuals)  # and residuals that the loss does not have
             if conditioning.weight == 0:
                 conditioning = None
         require_rule(rule).check_network(model)
         self.model = model
         self.rule = rule
         self.conditioning = conditioning
+        self.losses = Losses(loss, query_loss or loss)
         self._task = (
-            Stepwise(model, rule, steps, conditioning, options)
+            Stepwise(model, rule, steps, conditioning, self.losses, options)
             if options.engine == "stepwise"
-            else Unrolled(model, rule, steps, conditioning)
+            else Unrolled(model, rule, steps, conditioning, self.losses)
         )
+        self._known_non_negative = conditioning is None or loss.non_negative
         self.gamma = float(conditioning.weight) if conditioning else 0.0
         self._batch = MetaBatch(self._task)
 
@@ -115,14 +123,16 @@ class MetaGradient:
         query_weights: Sequence[float] | None = None,
     ) -> MetaGradientResult:
         """The same loss and reports without the gradient, whose dicts are empty; arguments as of a call."""
-        checked = as_tasks(tasks)
+        checked = as_tasks(tasks, *self._as_targets)
         weights = self._check(params, rule_params, checked[0], query_weights)
         theta, phi = _detached(params), _detached(rule_params)
 
         def compute(task: Task) -> TaskReport:
-            start = self.model.initial_params(theta, task.support_y, task.query_y)
+            start = self._start(theta, task)
             with self.model.one_task():
-                return task_report(self.model, self.rule, self.conditioning, start, phi, task, weights)
+                return task_report(
+                    self.model, self.rule, self.conditioning, self.losses, start, phi, task, weights
+                )
 
         reports = [compute(task) for task in checked]
         loss = torch.stack([self._outer_loss(report) for report in reports]).sum()
@@ -167,9 +177,9 @@ class MetaGradient:
         first = next(remaining, None)
         if first is None:
             return
-        start = as_task(first)
+        start = as_task(first, *self._as_targets)
         weights = self._check(params, rule_params, start, query_weights)
-        checked = chain([start], (as_task(task) for task in remaining))
+        checked = chain([start], (as_task(task, *self._as_targets) for task in remaining))
         theta, phi = _detached(params), _detached(rule_params)
         computed = self._batch(theta, phi, start, checked, weights, several)
         for for_params, for_rule_params, report in computed:
@@ -191,9 +201,30 @@ class MetaGradient:
         x, y = first.support_x, first.support_y
         self.model.observe(params, x)
         if not self.rule.stateless:
-            start = self.model.initial_params(params, y, first.query_y)
-            check_stateless(self.model, self.rule, start, rule_params, x, y)
+            start = self._start(params, first)
+            check_stateless(self.model, self.rule, start, rule_params, x, y, self.losses.support)
+        if not self._known_non_negative:
+            self._refuse_negative(params, first)
         return check_query_weights(query_weights, self._task.steps)
+
+    @property
+    def _as_targets(self) -> tuple[AsTarget, AsTarget]:
+        return self.losses.support.as_target, self.losses.query.as_target
+
+    def _start(self, params: Params, task: Task) -> Params:
+        return self.model.initial_params(params, *self.losses.labels(task.support_y, task.query_y))
+
+    def _refuse_negative(self, params: Params, task: Task) -> None:
+        """Refuse a loss that is negative on the first task: it is not the square of any residual."""
+        loss = self.losses.support
+        with torch.no_grad(), self.model.one_task():
+            values = loss(self.model(self._start(params, task), task.support_x).logits, task.support_y)
+        if values.device.type != "meta" and bool((values < 0).any()):
+            raise ValueError(
+                f"loss {loss.name} is negative ({values.min().item():.3g}), but conditioning takes residuals "
+                "sqrt(loss): add a constant that makes it non-negative, or use conditioning=None"
+            )
+        self._known_non_negative = True
 
     def _outer_loss(self, report: TaskReport) -> Tensor:
         return report.weighted_query_loss.double() + self.gamma * report.conditioning
@@ -216,6 +247,8 @@ def meta_gradient(
     rule_params: Mapping[str, Tensor] | None = None,
     steps: int = 5,
     conditioning: Conditioning | None = None,
+    loss: Loss = cross_entropy,
+    query_loss: Loss | None = None,
     options: EngineOptions | None = None,
     query_weights: Sequence[float] | None = None,
 ) -> MetaGradientResult:
@@ -235,5 +268,13 @@ def meta_gradient(
     """
     theta = model.params() if params is None else dict(params)
     phi = rule.init(model, theta) if rule_params is None else dict(rule_params)
-    compute = MetaGradient(model, rule, steps=steps, conditioning=conditioning, options=options)
+    compute = MetaGradient(
+        model,
+        rule,
+        steps=steps,
+        conditioning=conditioning,
+        loss=loss,
+        query_loss=query_loss,
+        options=options,
+    )
     return compute(theta, phi, tasks, query_weights=query_weights)

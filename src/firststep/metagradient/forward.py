@@ -6,10 +6,10 @@ from itertools import islice
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from firststep.adaptation import Aux, iterate_steps
-from firststep.metagradient.objective import Conditioning
+from firststep.losses import first_tensor
+from firststep.metagradient.objective import Conditioning, Losses
 from firststep.metagradient.result import TaskReport, stage_condition_numbers
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
@@ -20,6 +20,7 @@ def task_report(
     model: FunctionalModule,
     rule: Rule,
     conditioning: Conditioning | None,
+    losses: Losses,
     params: Params,
     rule_params: Params,
     task: Task,
@@ -31,15 +32,24 @@ def task_report(
     stages: list[Aux] = []
     query_losses: list[tuple[float, Tensor]] = []
     trajectory = iterate_steps(
-        model, rule, params, rule_params, task.support_x, task.support_y, subset=subset
+        model,
+        rule,
+        params,
+        rule_params,
+        task.support_x,
+        task.support_y,
+        loss=losses.support,
+        subset=subset,
+        residuals=conditioning.chosen_residuals if conditioning else None,
     )
     with torch.no_grad():
         for step, (theta, aux) in enumerate(islice(trajectory, steps), start=1):
             stages.append(aux)
             if query_weights[step - 1] or step == steps:
-                logits = model(theta, task.query_x).logits
-                query_losses.append((query_weights[step - 1], F.cross_entropy(logits, task.query_y)))
-        conditioning_loss = torch.zeros((), dtype=torch.float64, device=task.query_y.device)
+                output = model(theta, task.query_x).logits
+                query_losses.append((query_weights[step - 1], losses.query.mean(output, task.query_y)))
+        device = first_tensor(task.query_y).device
+        conditioning_loss = torch.zeros((), dtype=torch.float64, device=device)
         if conditioning is not None:
             weights = conditioning.weights(steps)
             # From the last to the first, as the adjoint recursion adds them up: the same rounding.
@@ -49,7 +59,7 @@ def task_report(
         weighted = [weight * loss for weight, loss in reversed(query_losses)]
     return TaskReport(
         query_loss=query_losses[-1][1],
-        query_accuracy=(logits.argmax(-1) == task.query_y).double().mean(),
+        query_accuracy=losses.accuracy(output, task.query_y),
         weighted_query_loss=sum(weighted[1:], weighted[0]),
         conditioning=conditioning_loss,
         condition_numbers=stage_condition_numbers(
@@ -57,6 +67,7 @@ def task_report(
             [aux.features for aux in stages],
             [aux.logits for aux in stages],
             task.support_y,
+            losses.support,
         ),
         support_losses=torch.stack([aux.loss for aux in stages]),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from firststep.losses import first_tensor
 from firststep.metagradient.eager import input_form
 from firststep.metagradient.missing_derivative import explained
 from firststep.metagradient.result import TaskReport
@@ -46,7 +47,7 @@ class MetaBatch:
         engines = Replicas(self._engine, self._model.module, sharing)
 
         def compute(engine: Stepwise | Unrolled, task: Task) -> Gradient:
-            start = self._model.initial_params(params, task.support_y, task.query_y)
+            start = self._start(params, task)
             with engine.model.one_task(), explained(engine.model, start, task.support_x):
                 for_start, for_rule_params, report = engine(start, rule_params, task, weights)
             return self._model.initial_gradient(for_start), for_rule_params, report
@@ -63,9 +64,14 @@ class MetaBatch:
             return map(one, tasks)
         return in_order(one, prepared(), sharing)
 
+    def _start(self, params: Params, task: Task) -> Params:
+        """Return θ(0) of a task."""
+        labels = self._engine.losses.labels(task.support_y, task.query_y)
+        return self._model.initial_params(params, *labels)
+
     def _prepare(self, params: Params, rule_params: Params, task: Task, sharing: Sharing) -> None:
         """Compile the functions that the workers share, in this thread."""
-        start = self._model.initial_params(params, task.support_y, task.query_y)
+        start = self._start(params, task)
         with using_threads(sharing.threads), explained(self._model, start, task.support_x):
             self._engine.prepare(start, rule_params, task)
 
@@ -74,11 +80,11 @@ class MetaBatch:
         alone = Sharing(1, 1)
         if not isinstance(self._engine, Stepwise) or not self._engine.shares_cores():
             return alone
-        if task.support_y.device.type != "cpu" or self._model.randomness != "error":
+        if first_tensor(task.support_y).device.type != "cpu" or self._model.randomness != "error":
             return alone
         key = input_form(task.support_x)
         if key not in self._bytes:
-            start = self._model.initial_params(params, task.support_y, task.query_y)
+            start = self._start(params, task)
             self._bytes[key] = footprint(self._model, start, task.support_x).bytes
-        queries = 2 * len(task.query_y) / len(task.support_y)
+        queries = 2 * len(first_tensor(task.query_y)) / len(first_tensor(task.support_y))
         return share_threads(int((FORWARDS + queries) * self._bytes[key]), TOGETHER)

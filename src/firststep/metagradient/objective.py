@@ -1,14 +1,37 @@
-"""The outer loss: weights of the query losses, and the conditioning loss with its parameters and weights."""
+"""The outer loss: losses of both sets, weights of the query losses, and the conditioning loss."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from firststep.conditioning import CONDITIONING_LOSSES, GramLoss
+from firststep.losses import Loss, ResidualKind, Residuals, cross_entropy
+from firststep.task import Targets
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The loss that inner steps descend, and the one that the outer loss takes of the query set."""
+
+    support: Loss = cross_entropy
+    query: Loss = cross_entropy
+
+    def labels(self, support_y: Targets, query_y: Targets) -> tuple[Tensor, ...]:
+        """Return the targets that are classes."""
+        return (*self.support.labels(support_y), *self.query.labels(query_y))
+
+    def accuracy(self, output: Any, query_y: Targets) -> Tensor:
+        """Return the share of queries that are classified correctly; NaN unless the targets are classes."""
+        for labels in self.query.labels(query_y):
+            correct: Tensor = (output.detach().argmax(-1) == labels).double().mean()
+            return correct
+        return torch.full((), math.nan, dtype=torch.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +53,12 @@ class Conditioning:
     ``CONDITIONING_LOSSES``; or any function of the Gram matrix."""
     step_weights: tuple[float, ...] | None = None
     """w_1..w_K, one for each inner step; default 1/K each."""
+    residuals: ResidualKind | None = None
+    """What a residual belongs to. ``samples``: r_i = sqrt(ℓ_i / n) for any loss. ``outputs``: every entry of
+    the output's error, for squared error alone, where it is the default."""
+    rows: int | None = None
+    """Number of samples whose residuals count, drawn once at random, the same at every stage; None for all.
+    The eigenvalues of fewer rows lie between those of all, so the condition number comes out smaller."""
 
     def __post_init__(self) -> None:
         if isinstance(self.loss, str):
@@ -38,6 +67,15 @@ class Conditioning:
             raise ValueError(f"loss must be a name or a function of the Gram matrix, not {self.loss!r}")
         if not math.isfinite(self.weight) or self.weight < 0:
             raise ValueError(f"weight (γ) must be a number >= 0, not {self.weight}")
+        if self.residuals not in (None, "samples", "outputs"):
+            raise ValueError(f"residuals must be 'samples' or 'outputs', not {self.residuals!r}")
+        if self.rows is not None and self.rows < 2:
+            raise ValueError(f"rows must be at least 2, not {self.rows}: one eigenvalue has no variance")
+
+    @property
+    def chosen_residuals(self) -> Residuals:
+        """Which residuals the Gram matrix is of."""
+        return Residuals(kind=self.residuals, rows=self.rows)
 
     def conditioning_loss(self, gram: Tensor) -> Tensor:
         """c(G) of one stage, float64."""

@@ -5,6 +5,8 @@ for k = K..1, pull v back through *one* step:
 
     v ← vjp of [θ ↦ (step(θ), c(G(θ)))] at θ(k-1), with cotangents (v, γ w_k).
 
+A rule with state s, such as momentum, takes a step (θ, s) ↦ (θ', s'), and v has a part for each.
+
 Where the query loss after an earlier step counts too, its gradient joins v when the recursion passes there.
 
 This is the chain rule, exact. The pull-back needs what the step computed. As many of the last steps as fit
@@ -23,13 +25,13 @@ import torch
 from torch import Tensor
 
 from firststep.metagradient.compiler import CompiledSteps, reaches_deep
-from firststep.metagradient.eager import EagerSteps, Steps
-from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.eager import Cotangents, EagerSteps, StepInput, Steps
+from firststep.metagradient.objective import Conditioning, Losses
 from firststep.metagradient.options import EngineOptions
 from firststep.metagradient.result import TaskReport, stage_condition_numbers
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
-from firststep.task import Inputs, Task
+from firststep.task import Inputs, Targets, Task
 
 # By default at most this many of the last steps save what they computed, within this memory. So training with
 # 20 steps takes hardly more memory than with the usual 5.
@@ -48,17 +50,19 @@ class Stepwise:
         rule: Rule,
         steps: int,
         conditioning: Conditioning | None,
+        losses: Losses,
         options: EngineOptions,
     ) -> None:
         self.model = model
         self.rule = rule
         self.steps = steps
         self.conditioning = conditioning
+        self.losses = losses
         self.memory = options.memory
         self.work: Steps = (
-            CompiledSteps(model, rule, conditioning, options.saved_dtype)
+            CompiledSteps(model, rule, conditioning, losses, options.saved_dtype)
             if options.compile
-            else EagerSteps(model, rule, conditioning)
+            else EagerSteps(model, rule, conditioning, losses)
         )
 
     def __call__(
@@ -70,14 +74,16 @@ class Stepwise:
         pass_through = self._pull_back_is_identity(rule_params)
         save_from = self.steps if pass_through else self.steps - self._steps_saved(params, rule_params, x, y)
         stages = [params]
+        states = [self.rule.initial_state(self.model, params)]
         saved: list[Any] = []
         losses: list[Tensor] = []
-        features: list[Tensor] = []
-        logits: list[Tensor] = []
+        features: list[Tensor | None] = []
+        logits: list[Any] = []
         for k in range(self.steps):
-            phi = self.rule.at_step(rule_params, k)
-            output, saved_step = self.work.forward(stages[-1], phi, x, y, k >= save_from)
+            start = StepInput(stages[-1], states[-1], self.rule.at_step(rule_params, k))
+            output, saved_step = self.work.forward(start, x, y, k >= save_from)
             stages.append(output.params)
+            states.append(output.state)
             saved.append(saved_step)
             losses.append(output.loss)
             features.append(output.features)
@@ -86,7 +92,10 @@ class Stepwise:
 
         query = self.work.query(stages[-1], task.query_x, task.query_y)
         weighted_query_loss = query_weights[-1] * query.loss
-        cotangents = _scale(query.gradient, query_weights[-1])
+        cotangents = Cotangents(
+            _scale(query.gradient, query_weights[-1]),
+            {name: torch.zeros_like(value) for name, value in states.pop().items()},
+        )
 
         rule_grads = {name: torch.zeros_like(value) for name, value in rule_params.items()}
         conditioning_loss = torch.zeros((), dtype=torch.float64, device=query.loss.device)
@@ -97,50 +106,75 @@ class Stepwise:
             saved_step = saved.pop()
             if not pass_through:
                 if saved_step is None:
-                    phi = self.rule.at_step(rule_params, k)
-                    _, saved_step = self.work.forward(stages[k], phi, x, y, True)
+                    start = StepInput(stages[k], states[k], self.rule.at_step(rule_params, k))
+                    _, saved_step = self.work.forward(start, x, y, True)
                 weight = torch.full((), gamma * weights[k], dtype=torch.float64, device=query.loss.device)
                 step = self.work.pull_back(saved_step, cotangents, weight)
                 saved_step = None  # frees its memory
-                cotangents = step.params
+                cotangents = Cotangents(step.params, step.state)
                 self.rule.add_at_step(rule_grads, k, step.rule_params)
                 if step.conditioning_loss is not None:
                     conditioning_loss = conditioning_loss + weights[k] * step.conditioning_loss
                 grams[k] = step.gram
             stages.pop()  # θ(k+1) is not needed any more
+            states.pop()
             if k and query_weights[k - 1]:
                 early = self.work.query(stages[k], task.query_x, task.query_y)
                 weighted_query_loss = weighted_query_loss + query_weights[k - 1] * early.loss
                 extra = _scale(early.gradient, query_weights[k - 1])
-                cotangents = {name: value + extra[name] for name, value in cotangents.items()}
+                cotangents = cotangents._replace(
+                    params={name: value + extra[name] for name, value in cotangents.params.items()}
+                )
         report = TaskReport(
             query_loss=query.loss,
             query_accuracy=query.accuracy,
             weighted_query_loss=weighted_query_loss,
             conditioning=conditioning_loss,
-            condition_numbers=stage_condition_numbers(grams, features, logits, y),
+            condition_numbers=stage_condition_numbers(grams, features, logits, y, self.losses.support),
             support_losses=torch.stack(losses),
         )
-        return cotangents, rule_grads, report
+        return self._with_initial_state(params, cotangents), rule_grads, report
 
     def prepare(self, params: Params, rule_params: Params, task: Task) -> None:
         """Compile what a task like this needs, for the present number of threads."""
-        phi = self.rule.at_step(rule_params, 0)
-        self.work.prepare(params, phi, task.support_x, task.support_y, task.query_x, task.query_y)
+        self.work.prepare(
+            self._first(params, rule_params), task.support_x, task.support_y, task.query_x, task.query_y
+        )
+
+    def _first(self, params: Params, rule_params: Params) -> StepInput:
+        state = self.rule.initial_state(self.model, params)
+        return StepInput(params, state, self.rule.at_step(rule_params, 0))
+
+    def _with_initial_state(self, params: Params, cotangents: Cotangents) -> Params:
+        """Return the gradient of θ(0), through the initial state too if that depends on θ(0)."""
+        if not cotangents.state:
+            return cotangents.params
+        theta = {name: value.detach().requires_grad_() for name, value in params.items()}
+        with torch.enable_grad():
+            state = self.rule.initial_state(self.model, theta)
+        reached = [(value, cotangents.state[name]) for name, value in state.items() if value.requires_grad]
+        if not reached:
+            return cotangents.params
+        values, seeds = zip(*reached, strict=True)
+        grads = torch.autograd.grad(values, list(theta.values()), seeds, materialize_grads=True)
+        return {
+            name: value + grad for (name, value), grad in zip(cotangents.params.items(), grads, strict=True)
+        }
 
     def shares_cores(self) -> bool:
         """Whether tasks may be computed side by side; conditioning on all layers takes the memory of many."""
         return self.conditioning is None or not reaches_deep(self.model, self.conditioning.subset)
 
-    def _steps_saved(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
+    def _steps_saved(self, params: Params, rule_params: Params, x: Inputs, y: Targets) -> int:
         """How many of the steps may save what they computed."""
         if self.memory == 0:
             return 0
-        need = self.work.saved_bytes(params, self.rule.at_step(rule_params, 0), x, y)
+        need = self.work.saved_bytes(self._first(params, rule_params), x, y)
         if self.memory is None:
             return min(self.steps, MOST_SAVED, DEFAULT_MEMORY // max(1, need))
         return min(self.steps, self.memory // max(1, need))
 
     def _pull_back_is_identity(self, rule_params: Params) -> bool:
         """First-order descent without conditioning: the cotangent passes through every step unchanged."""
-        return self.rule.first_order and self.conditioning is None and not rule_params
+        stateful = self.rule.init_state is not None
+        return self.rule.first_order and self.conditioning is None and not rule_params and not stateful

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from firststep.adaptation import adapt
-from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.objective import Conditioning, Losses
 from firststep.metagradient.result import TaskReport, stage_condition_numbers
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
@@ -19,12 +18,18 @@ from firststep.task import Task
 
 class Unrolled:
     def __init__(
-        self, model: FunctionalModule, rule: Rule, steps: int, conditioning: Conditioning | None
+        self,
+        model: FunctionalModule,
+        rule: Rule,
+        steps: int,
+        conditioning: Conditioning | None,
+        losses: Losses,
     ) -> None:
         self.model = model
         self.rule = rule
         self.steps = steps
         self.conditioning = conditioning
+        self.losses = losses
 
     def prepare(self, params: Params, rule_params: Params, task: Task) -> None:
         """Nothing is compiled."""
@@ -44,16 +49,18 @@ class Unrolled:
                 steps=self.steps,
                 params=theta,
                 rule_params=phi,
+                loss=self.losses.support,
                 subset=conditioning.subset if conditioning else None,
+                residuals=conditioning.chosen_residuals if conditioning else None,
                 create_graph=True,
             )
-            logits = self.model(trajectory.adapted, task.query_x).logits
-            query_loss = F.cross_entropy(logits, task.query_y)
+            output = self.model(trajectory.adapted, task.query_x).logits
+            query_loss = self.losses.query.mean(output, task.query_y)
             weighted_query_loss = query_weights[-1] * query_loss
             for weight, stage in zip(query_weights[:-1], trajectory.params[1:-1], strict=True):
                 if weight:
-                    early = self.model(stage, task.query_x).logits
-                    weighted_query_loss = weighted_query_loss + weight * F.cross_entropy(early, task.query_y)
+                    early = self.losses.query.mean(self.model(stage, task.query_x).logits, task.query_y)
+                    weighted_query_loss = weighted_query_loss + weight * early
             loss: Tensor = weighted_query_loss
             conditioning_loss = torch.zeros((), dtype=torch.float64, device=query_loss.device)
             if conditioning:
@@ -67,13 +74,14 @@ class Unrolled:
         report = TaskReport(
             query_loss=query_loss.detach(),
             weighted_query_loss=weighted_query_loss.detach(),
-            query_accuracy=(logits.argmax(-1) == task.query_y).double().mean(),
+            query_accuracy=self.losses.accuracy(output, task.query_y),
             conditioning=conditioning_loss.detach(),
             condition_numbers=stage_condition_numbers(
                 [aux.gram for aux in stages],
                 [aux.features for aux in stages],
                 [aux.logits for aux in stages],
                 task.support_y,
+                self.losses.support,
             ),
             support_losses=_stack([aux.loss.detach() for aux in stages], like=query_loss),
         )

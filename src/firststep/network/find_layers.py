@@ -13,14 +13,12 @@ CONVOLUTIONS: tuple[type[nn.Module], ...] = (
 _USUAL_CLASSIFIERS = ("classifier", "fc", "head")
 
 
-def find_classifier(module: nn.Module, modules: Mapping[str, nn.Module], path: str | None) -> str:
-    """Return the path of the classifier: ``path``, a usual name, or the last registered ``nn.Linear``."""
+def find_classifier(module: nn.Module, modules: Mapping[str, nn.Module], path: str | None) -> str | None:
+    """Return the path of the last layer: ``path``, a usual name, or the last registered ``nn.Linear``."""
     linears = [name for name, part in modules.items() if isinstance(part, nn.Linear)]
     if path is None:
         usual = [name for name in _USUAL_CLASSIFIERS if name in linears]
-        if not linears:
-            raise ValueError(f"{type(module).__name__} has no nn.Linear that could be its classifier")
-        return usual[0] if usual else linears[-1]
+        return usual[0] if usual else next(reversed(linears), None)
     if path not in linears:
         raise ValueError(
             f"classifier={path!r} does not name an nn.Linear of {type(module).__name__}; "

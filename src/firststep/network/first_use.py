@@ -28,7 +28,7 @@ class FirstUse:
 
     Args:
         module: the network.
-        classifier: path of its classifier.
+        classifier: path of its last linear layer; None if it has none.
         embedding: path of the layer before it; None to find it.
         embedding_norm: path of that layer's normalisation; None to find it.
         allow_random: accept a network that draws random numbers.
@@ -37,7 +37,7 @@ class FirstUse:
     def __init__(
         self,
         module: nn.Module,
-        classifier: str,
+        classifier: str | None,
         embedding: str | None,
         embedding_norm: str | None,
         allow_random: bool,
@@ -89,7 +89,7 @@ class FirstUse:
     def _find_layers(self, order: list[str]) -> Layers:
         modules = dict(self._module.named_modules())
         classifier, embedding, embedding_norm = self._given
-        if embedding is None:
+        if embedding is None and classifier is not None:
             embedding = find_embedding(modules, order, classifier)
         if embedding_norm is None:
             # A module that is never called by itself is found only in order of registration.

@@ -1,4 +1,4 @@
-"""FunctionalModule: a module that ends in a linear layer as a pure function of its parameters.
+"""FunctionalModule: a module as a pure function of its parameters.
 
 Functions take and return parameters as a plain dict of tensors. The module itself is never changed.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from firststep.network.capture import Captured, capture_into, register_capture
 from firststep.network.find_layers import find_classifier, own_path
 from firststep.network.first_use import FirstUse
 from firststep.network.heads import check_head, check_labels, count_classes, repeat_row, set_rows, sum_rows
-from firststep.network.interface import as_arguments, logits_of
+from firststep.network.interface import as_arguments, output_of
 from firststep.network.randomness import check_randomness, draw_seed, drawing_from, task_seed, with_task_seed
 from firststep.network.second_derivatives import twice_differentiable
 from firststep.network.subsets import select, tied_names
@@ -43,14 +43,17 @@ class Output(NamedTuple):
         (torch.Size([10, 32]), torch.Size([10, 5]))
     """
 
-    features: Tensor
-    """The classifier's input, [n, d]."""
-    logits: Tensor
-    """The classifier's output, [n, classes]."""
+    features: Tensor | None
+    """The last linear layer's input, [n, d]; None if the network does not end in one."""
+    logits: Any
+    """The network's output: logits [n, classes] of a classifier, or what another loss takes."""
 
 
 class FunctionalModule:
-    """A network that ends in an ``nn.Linear``, as a function of its parameters.
+    """A network as a function of its parameters.
+
+    A network that ends in an ``nn.Linear``, called the classifier, has a closed form of the Gram matrix, and
+    heads that start from one row. All else works for any network.
 
     Args:
         module: any network, used in its current mode (``train()`` or ``eval()``). Buffers are read but never
@@ -102,22 +105,26 @@ class FunctionalModule:
                     f"{option}={path!r} is no module of {type(module).__name__}; it has {list(modules)[1:]}"
                 )
         self.module = module
-        self.classifier = find_classifier(module, modules, classifier)
-        linear = modules[self.classifier]
-        assert isinstance(linear, nn.Linear)
-        self._classifier = linear
+        self.last_linear = find_classifier(module, modules, classifier)
+        """Path of the last linear layer; None if there is none."""
+        self._must_end_in_linear = classifier is not None or head != "per-class"
         self.head = head
-        self.num_classes = linear.out_features
-        """Number of classes of the classifier as built; shared and zero heads take any number."""
-        prefix = f"{self.classifier}." if self.classifier else ""
-        self._rows = [prefix + name for name, _ in linear.named_parameters(recurse=False)]
+        self._classifier: nn.Linear | None = None
+        self._rows: list[str] = []
+        if self.last_linear is not None:
+            linear = modules[self.last_linear]
+            assert isinstance(linear, nn.Linear)
+            self._classifier = linear
+            prefix = f"{self.last_linear}." if self.last_linear else ""
+            self._rows = [prefix + name for name, _ in linear.named_parameters(recurse=False)]
+            self._classes = linear.out_features
+            register_capture(self._classifier)
         if head != "per-class":
-            set_rows(linear, 1, zero=head == "zero")
-        register_capture(self._classifier)
+            set_rows(self._linear(), 1, zero=head == "zero")
         self.randomness = randomness
         self._first_use = FirstUse(
             module,
-            self.classifier,
+            self.last_linear,
             embedding or own_path(module, "embedding"),
             embedding_norm or own_path(module, "embedding_norm"),
             allow_random=randomness == "same",
@@ -128,6 +135,27 @@ class FunctionalModule:
             for path, owner in modules.items()
             for name, _ in owner.named_buffers(recurse=False)
         ]
+
+    @property
+    def classifier(self) -> str:
+        """Path of the classifier; an error if the network has no linear layer."""
+        self._linear()
+        assert self.last_linear is not None
+        return self.last_linear
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes of the classifier as built; shared and zero heads take any number."""
+        self._linear()
+        return self._classes
+
+    def _linear(self) -> nn.Linear:
+        if self._classifier is None:
+            raise ValueError(
+                f"{type(self.module).__name__} has no nn.Linear that could be its classifier, which heads, "
+                "class counts and the subset 'cls' need"
+            )
+        return self._classifier
 
     def params(self) -> Params:
         """Return the module's trainable parameters by name: the parameters themselves, not copies.
@@ -147,6 +175,8 @@ class FunctionalModule:
         if self.head == "per-class":
             self.check_labels(params, *checked)
             return dict(params)
+        if not checked:
+            raise ValueError(f"head={self.head!r} needs targets that are classes: use head='per-class'")
         return repeat_row(params, self._rows, count_classes(*checked))
 
     def check_labels(self, params: Mapping[str, Tensor], *labels: Tensor) -> None:
@@ -154,7 +184,7 @@ class FunctionalModule:
 
         Labels on an accelerator are not checked: reading them would make the device wait in every task.
         """
-        if all(part.device.type == "cpu" for part in labels):
+        if labels and self._rows and all(part.device.type == "cpu" for part in labels):
             rows = params.get(self._rows[0])
             check_labels(self.num_classes if rows is None else len(rows), *labels)
 
@@ -164,8 +194,8 @@ class FunctionalModule:
 
     def keep_classes(self, ways: int) -> None:
         """Reduce the module's own classifier to its first ``ways`` rows."""
-        set_rows(self._classifier, ways)
-        self.num_classes = ways
+        set_rows(self._linear(), ways)
+        self._classes = ways
 
     def check_spectrum(self, subset: str | Iterable[str]) -> None:
         """Refuse a subset whose gradient is 0 before the first step: its spectrum is rounding noise."""
@@ -185,6 +215,16 @@ class FunctionalModule:
         """
         return self._run(params, inputs, seed=task_seed())
 
+    def features(self, params: Mapping[str, Tensor], inputs: Inputs) -> Tensor:
+        """Return the input of the last linear layer, [n, d]; an error if the network does not end in one."""
+        found = self(params, inputs).features
+        if found is None:
+            raise ValueError(
+                f"the output of {type(self.module).__name__} is not that of a linear layer, whose input are "
+                "the features that are needed here"
+            )
+        return found
+
     def pinned(self) -> Callable[[Mapping[str, Tensor], Inputs], Output]:
         """Return the network as a function that always draws the random numbers of the current task."""
         return partial(self._run, seed=task_seed())
@@ -197,14 +237,16 @@ class FunctionalModule:
                 result = self._call(params, inputs)
         finally:
             capture_into.reset(token)
-        logits = logits_of(result)
+        output = output_of(result)
         calls = [call for call in captured if call.module is self._classifier]
-        if len(calls) != 1 or calls[0].output is not logits or calls[0].input.dim() != 2:
-            raise ValueError(
-                f"the output of {type(self.module).__name__} must be that of its linear layer "
-                f"{self.classifier!r}, applied once to one feature vector per sample; use classifier=... to "
-                "name another layer"
-            )
+        if len(calls) != 1 or calls[0].output is not output or calls[0].input.dim() != 2:
+            if self._must_end_in_linear:
+                raise ValueError(
+                    f"the output of {type(self.module).__name__} must be that of its linear layer "
+                    f"{self.classifier!r}, applied once to one feature vector per sample; use classifier=... "
+                    "to name another layer"
+                )
+            return Output(features=None, logits=output)
         return Output(features=calls[0].input, logits=calls[0].output)
 
     def _call(self, params: Mapping[str, Tensor], inputs: Inputs) -> object:
@@ -273,7 +315,9 @@ class FunctionalModule:
 
         Only for these does the Gram matrix have a closed form.
         """
-        prefix = f"{self.classifier}." if self.classifier else ""
+        if self.last_linear is None:
+            return None, None
+        prefix = f"{self.last_linear}." if self.last_linear else ""
         own = set(self.params()) - {*self._tied.values()}
         weight, bias = f"{prefix}weight", f"{prefix}bias"
         return weight if weight in own else None, bias if bias in own else None

@@ -30,8 +30,22 @@ def check_inputs(module: nn.Module, inputs: Inputs) -> None:
         ) from None
 
 
-def logits_of(result: object) -> object:
-    """Return the logits in a network's output: a tensor, or a dict or object that has ``logits``."""
-    if isinstance(result, Mapping):
-        return result.get("logits")
-    return result if isinstance(result, Tensor) else getattr(result, "logits", None)
+def output_of(result: object) -> object:
+    """Return what a loss takes of a network's output: its ``logits`` if it has some, otherwise all of it.
+
+    Raises:
+        ValueError: it is neither a tensor nor a tuple or dict of them.
+    """
+    if isinstance(result, Tensor):
+        return result
+    if isinstance(result, Mapping) and "logits" in result:
+        return result["logits"]
+    if isinstance(getattr(result, "logits", None), Tensor):
+        return getattr(result, "logits")  # noqa: B009 an object of any kind
+    parts = list(result.values()) if isinstance(result, Mapping) else result
+    if isinstance(parts, tuple | list) and parts and all(isinstance(part, Tensor) for part in parts):
+        return dict(result) if isinstance(result, Mapping) else tuple(parts)
+    raise ValueError(
+        f"the network returned a {type(result).__name__}: expected a tensor, an object with logits, or a "
+        "tuple or dict of tensors"
+    )

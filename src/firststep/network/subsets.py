@@ -12,7 +12,7 @@ from torch import nn
 class Layers(NamedTuple):
     """Paths of the layers that subsets are named after."""
 
-    classifier: str
+    classifier: str | None
     embedding: str | None
     embedding_norm: str | None
 
@@ -60,7 +60,7 @@ def _named(
     if part == "all":
         return list(names)
     if part == "body":
-        classifier = _inside(names, layers.classifier, tied)
+        classifier = [] if layers.classifier is None else _inside(names, layers.classifier, tied)
         return [name for name in names if name not in classifier]
     paths = {"cls": layers.classifier, "emb": layers.embedding, "ebn": layers.embedding_norm}
     if part not in paths:
@@ -70,6 +70,11 @@ def _named(
         )
     path = paths[part]
     found = [] if path is None else _inside(names, path, tied)
+    if part == "cls" and path is None:
+        raise ValueError(
+            f"{network} has no nn.Linear, so there is no subset 'cls': use 'all', or a list of patterns for "
+            f"the names {', '.join(names)}"
+        )
     if not found:
         raise ValueError(f"{network} has no parameters for the subset {part!r}; there are {', '.join(names)}")
     return found

@@ -72,7 +72,7 @@ class RunsFolder:
         entries = runs[key].metrics(tolerant=True)
         curves = {
             "updates": [entry["update"] for entry in entries],
-            "accuracy": [entry["validation_accuracy"] for entry in entries],
+            "accuracy": [entry.get("validation_accuracy") for entry in entries],
             "half_width": [entry["validation_half_width"] for entry in entries],
             "condition_number": [entry.get("validation_condition_number") for entry in entries],
             "rank": [entry.get("validation_rank") for entry in entries],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from firststep.evaluation import METRICS
+from firststep.evaluation import METRICS, metrics_of
 from firststep.paper.experiment import Experiment, Row
 from firststep.paper.measurements import CELL
 from firststep.paper.record import Column, Layout, TableRow
@@ -62,7 +62,7 @@ def layout_of(experiment: Experiment, rows: Sequence[Row], cells: pd.DataFrame) 
         for step, times in zip(cells["step"], cells["rate_multiplier"], strict=True)
     }
     asked = None if experiment.columns is None else {Column(*pair) for pair in experiment.columns}
-    metrics = [name for name in METRICS if name != "accuracy" and name not in ON_REQUEST]
+    metrics = [name for name in metrics_of("classes") if name != "accuracy" and name not in ON_REQUEST]
     return Layout(
         rows=[TableRow(label=row.label, over=row.over, planned=row.label in here) for row in every.values()],
         columns=sorted(found if asked is None else found & asked),

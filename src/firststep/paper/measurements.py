@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from firststep.evaluation import METRICS, Evaluation, load_evaluation, paired_differences
+from firststep.evaluation import Evaluation, load_evaluation, metrics_of, paired_differences
 from firststep.paper.experiment import Row
 from firststep.paper.over_seeds import logs_over_seeds, mean_over_seeds
 from firststep.paper.parameter_count import parameter_count
@@ -35,7 +35,7 @@ def metric_columns() -> list[str]:
     """Return the columns of the registered metrics beside accuracy, with half-widths where they have some."""
     return [
         column
-        for name, metric in METRICS.items()
+        for name, metric in metrics_of("classes").items()
         if name != "accuracy"
         for column in ([name, f"{name}_ci95"] if metric.interval and not metric.log10 else [name])
     ]
@@ -61,7 +61,7 @@ def accuracy_columns() -> list[str]:
 
 def _logged() -> dict[str, float]:
     """Return the quantities of the training log → the factor to the units of the frame."""
-    factors = {name: 100.0 if metric.percent else 1.0 for name, metric in METRICS.items()}
+    factors = {name: 100.0 if metric.percent else 1.0 for name, metric in metrics_of("classes").items()}
     return factors | {"condition_number_all": 1.0}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from firststep.evaluation import METRICS
+from firststep.evaluation import METRICS, metrics_of
 
 LEVEL = 0.95
 
@@ -72,7 +72,7 @@ def mean_over_seeds(by_seed: pd.DataFrame, cell: list[str], asked: int) -> pd.Da
 def _mean(group: pd.DataFrame) -> dict[str, Any]:
     gains = group["gain"].dropna()
     line: dict[str, Any] = group.iloc[0].drop("seed").to_dict()
-    for name in METRICS:
+    for name in metrics_of("classes"):
         if name != "accuracy" and name in group:
             line[name] = mean_of(name, group[name])
         if f"{name}_ci95" in group:

@@ -10,19 +10,23 @@ from firststep.rules.warp_maml import warp_maml
 from firststep.rules.gap import gap
 from firststep.rules.maml_plus_plus import annealed_query_weights, maml_plus_plus
 from firststep.rules.gauss_newton import gauss_newton
+from firststep.rules.momentum import momentum
+from firststep.rules.adam import adam, rmsprop
 # isort: on
 
-from firststep.rules.compose import chain, clip_by_norm, scaled, stateless
+from firststep.rules.compose import chain, clip_by_norm, scaled, stateless, weight_decay
 from firststep.rules.method import Method
 from firststep.rules.registry import METHODS, MethodBuilder, build_method, register_method
-from firststep.rules.rule import Rule, SupportLoss, descend, no_parameters, require_rate, require_rule
+from firststep.rules.rule import Moves, Rule, SupportLoss, descend, no_parameters, require_rate, require_rule
 
 __all__ = [
     "METHODS",
     "Method",
     "MethodBuilder",
+    "Moves",
     "Rule",
     "SupportLoss",
+    "adam",
     "anil",
     "annealed_query_weights",
     "boil",
@@ -38,11 +42,14 @@ __all__ = [
     "meta_curvature",
     "meta_sgd",
     "modgrad",
+    "momentum",
     "no_parameters",
     "register_method",
     "require_rate",
     "require_rule",
+    "rmsprop",
     "scaled",
     "stateless",
     "warp_maml",
+    "weight_decay",
 ]

@@ -50,6 +50,20 @@ def clip_by_norm(bound: float, moves: Moves = "all") -> Rule:
     return build_rule("clip-by-norm", partial(_clip, bound=require_positive("bound", bound)), moves)
 
 
+def weight_decay(strength: float, moves: Moves = "all") -> Rule:
+    """Add ``strength`` times the parameter to its gradient: the penalty ½ λ ‖θ‖² on the support loss.
+
+    Put it before another rule with :func:`chain`. Adam divides the penalty by the size of the gradient too;
+    its own argument ``weight_decay`` does not.
+
+    Examples:
+        >>> fs.chain(fs.weight_decay(0.01), fs.momentum(rate=0.1)).name
+        'weight-decay | momentum'
+    """
+    update = partial(_decay, strength=require_positive("strength", strength))
+    return build_rule("weight-decay", update, moves)
+
+
 def chain(*rules: Rule, name: str | None = None) -> Rule:
     """Compose rules: the result of each rule is the gradient that the next rule takes.
 
@@ -77,23 +91,31 @@ def chain(*rules: Rule, name: str | None = None) -> Rule:
     if len({rule.per_step for rule in with_parameters}) > 1:
         per_step = next(rule.name for rule in with_parameters if rule.per_step)
         raise ValueError(f"chain: {per_step} has parameters per step, so every other rule must have so too")
+    with_state = any(rule.init_state is not None for rule in rules)
     return Rule(
         name=shown,
         init=partial(_init_chain, rules) if with_parameters else no_parameters,
-        update=partial(_update_chain, rules),
+        update=partial(_step_chain if with_state else _update_chain, rules),
+        init_state=partial(_init_state_of_chain, rules) if with_state else None,
         moves=partial(_moves_of_chain, rules),
         first_order=any(rule.first_order for rule in rules),
         stateless=all(rule.stateless for rule in rules),
         per_step=any(rule.per_step for rule in with_parameters),
+        rebuild=partial(_rebuild_chain, rules, name),
     )
+
+
+def _rebuild_chain(rules: tuple[Rule, ...], name: str | None, moves: Moves) -> Rule:
+    return chain(*(rule.moving_only(moves) for rule in rules), name=name)
 
 
 def scaled(rule: Rule, multiplier: float) -> Rule:
     """Return the rule with every step ``multiplier`` times as long, for fewer but bigger steps at inference.
 
-    The gradient is scaled before the rule sees it. This scales the step of most rules. There are three
-    exceptions: ModGrad chooses its mask for the longer step, :func:`firststep.clip_by_norm` clips the longer
-    gradient, and values that a rule *sets*, such as MAML++'s batch-norm scales, stay as learned.
+    The gradient is scaled before the rule sees it, or, for a rule with state, the step after it. This scales
+    the step of most rules. There are three exceptions: ModGrad chooses its mask for the longer step,
+    :func:`firststep.clip_by_norm` clips the longer gradient, and values that a rule *sets*, such as MAML++'s
+    batch-norm scales, stay as learned.
 
     Examples:
         >>> from firststep.rules import scaled
@@ -102,7 +124,8 @@ def scaled(rule: Rule, multiplier: float) -> Rule:
         >>> torch.allclose(bigger["classifier.bias"], same["classifier.bias"])
         True
     """
-    return dataclasses.replace(rule, update=partial(_scaled_update, rule.update, multiplier))
+    scale = _scaled_update if rule.init_state is None else _scaled_step
+    return dataclasses.replace(rule, update=partial(scale, rule.update, multiplier))
 
 
 def _without_parameters(
@@ -122,6 +145,12 @@ def _clip(grads: Params, params: Params, rule_params: Params, loss: SupportLoss,
     return {name: scale * grad for name, grad in grads.items()}
 
 
+def _decay(
+    grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, strength: float
+) -> Params:
+    return {name: grad + strength * params[name] for name, grad in grads.items()}
+
+
 def _init_chain(
     rules: tuple[Rule, ...],
     model: FunctionalModule,
@@ -139,12 +168,38 @@ def _update_chain(
     rules: tuple[Rule, ...], grads: Params, params: Params, rule_params: Params, loss: SupportLoss
 ) -> Params:
     for number, rule in enumerate(rules):
-        prefix = f"{number}."
-        own = {
-            name.removeprefix(prefix): value for name, value in rule_params.items() if name.startswith(prefix)
-        }
-        grads = rule.update(grads, params, own, loss)
+        grads = rule.update(grads, params, _own(rule_params, number), loss)
     return grads
+
+
+def _step_chain(
+    rules: tuple[Rule, ...],
+    grads: Params,
+    params: Params,
+    rule_params: Params,
+    loss: SupportLoss,
+    state: Params,
+) -> tuple[Params, Params]:
+    new_state: Params = {}
+    for number, rule in enumerate(rules):
+        grads, own = rule.step(grads, params, _own(rule_params, number), loss, _own(state, number))
+        new_state |= {f"{number}.{name}": value for name, value in own.items()}
+    return grads, new_state
+
+
+def _init_state_of_chain(rules: tuple[Rule, ...], params: Params) -> Params:
+    return {
+        f"{number}.{name}": value
+        for number, rule in enumerate(rules)
+        if rule.init_state is not None
+        for name, value in rule.init_state(params).items()
+    }
+
+
+def _own(values: Params, number: int) -> Params:
+    """Return the entries of rule ``number`` by the names that it knows."""
+    prefix = f"{number}."
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
 def _moves_of_chain(rules: tuple[Rule, ...], model: FunctionalModule) -> tuple[str, ...]:
@@ -165,3 +220,16 @@ def _scaled_update(
 ) -> Params:
     longer = {name: multiplier * grad for name, grad in grads.items()}
     return update(longer, params, rule_params, loss)
+
+
+def _scaled_step(
+    update: Update,
+    multiplier: float,
+    grads: Params,
+    params: Params,
+    rule_params: Params,
+    loss: SupportLoss,
+    state: Params,
+) -> tuple[Params, Params]:
+    steps, new_state = update(grads, params, rule_params, loss, state)
+    return {name: multiplier * step for name, step in steps.items()}, new_state

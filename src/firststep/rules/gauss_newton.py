@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from firststep.conditioning import classifier_gram, scaled_errors
+from firststep.losses import cross_entropy
 from firststep.network import FunctionalModule, Params
 from firststep.rules.registry import register_method
 from firststep.rules.rule import Moves, Rule, SupportLoss, build_rule, require_rate
@@ -57,13 +58,19 @@ def _of_the_classifier(model: FunctionalModule, names: tuple[str, ...]) -> tuple
 
 def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLoss, *, rate: float) -> Params:
     weight, *bias = grads  # the order of the subset cls
+    if loss.loss is not cross_entropy or loss.features is None:
+        raise ValueError(
+            "the method gauss-newton is for networks that end in a linear layer, with loss='cross_entropy'"
+        )
     features = loss.features.double()
     if bias:
         features = torch.cat([features, features.new_ones(len(features), 1)], 1)
     both = torch.cat([grads[name].double().reshape(len(grads[name]), -1) for name in grads], 1)
     # Row i of J is the matrix errors_i features_iᵀ.
-    errors = scaled_errors(loss.logits, loss.labels) / (2 * len(features) ** 0.5)
-    gram = classifier_gram(loss.features, loss.logits, loss.labels, bool(bias), check_finite=False)
+    labels = loss.labels
+    assert isinstance(labels, Tensor)
+    errors = scaled_errors(loss.logits, labels) / (2 * len(features) ** 0.5)
+    gram = classifier_gram(loss.features, loss.logits, labels, bool(bias), check_finite=False)
     damping = (DAMPING * gram.diagonal().mean()).clamp_min(_SMALLEST)
     along = torch.einsum("ic,cd,id->i", errors, both, features)
     damped = gram + damping * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)

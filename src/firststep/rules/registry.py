@@ -27,7 +27,7 @@ METHODS: Registry[MethodBuilder] = Registry("method")
 Examples:
     >>> list(fs.METHODS)
     ['maml', 'fomaml', 'anil', 'boil', 'meta-sgd', 'meta-curvature', 'modgrad', 'warp-maml', 'gap',
-     'maml++', 'gauss-newton']
+     'maml++', 'gauss-newton', 'momentum', 'adam', 'rmsprop']
 """
 
 MakeRule = TypeVar("MakeRule", bound=Callable[..., Rule])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from firststep.losses import Loss, cross_entropy
 from firststep.network import FunctionalModule, Params
+from firststep.task import Targets
 
 
 @dataclass(frozen=True)
@@ -29,17 +31,23 @@ class SupportLoss:
     """
 
     at: Callable[[Mapping[str, Tensor]], Tensor]
-    features: Tensor
-    """The classifier's input, [n, d]."""
-    logits: Tensor
-    labels: Tensor
+    features: Tensor | None
+    """The last linear layer's input, [n, d]; None if the network does not end in one."""
+    logits: Any
+    """The network's output."""
+    labels: Targets
+    """The targets."""
+    loss: Loss = cross_entropy
+    """The loss per sample."""
 
     def __call__(self, moved: Mapping[str, Tensor]) -> Tensor:
         """Return the loss with these values in place of the parameters of the same names."""
         return self.at(moved)
 
 
-Update = Callable[[Params, Params, Params, SupportLoss], Params]
+Update = Callable[..., Any]
+
+InitState = Callable[[Params], Params]
 
 Moves = str | Iterable[str] | Callable[[FunctionalModule], Iterable[str]]
 
@@ -74,22 +82,57 @@ class Rule:
     update: Update
     """(gradient, moving parameters, rule_params, support loss) → what is added to each moving parameter.
     The function must be pure, because a step is computed more than once, and differentiable in its first
-    three arguments. Most rules do not use the loss."""
+    three arguments. Most rules do not use the loss. A rule with state takes the state as a fifth argument and
+    returns (what is added, the new state)."""
+    init_state: InitState | None = None
+    """moving parameters → the state before the first step, such as momentum: a flat dict of tensors. None for
+    a rule without state. The meta-gradient goes through the state of all steps."""
     moves: Moves = "all"
     """The parameters that the inner loop changes: a subset as :meth:`FunctionalModule.subset` takes it, or a
     function of the model that returns their names."""
     first_order: bool = False
     """Treat the inner gradient as a constant in the meta-gradient."""
     stateless: bool = field(default=False, compare=False)
-    """Whether ``update`` is known to be pure. Otherwise the first use of the rule computes a step twice, and
-    refuses a rule that keeps state between calls or draws random numbers."""
+    """Whether ``update`` is known to be pure: all state is in its arguments. Otherwise the first use of the
+    rule computes a step twice, and refuses a rule that keeps state between calls or draws random numbers."""
     per_step: bool = False
     """Whether each of rule_params has one row per trained inner step. ``update`` sees only the row of its
     step. Steps beyond the trained number use the last row."""
+    rebuild: Callable[[Moves], Rule] | None = field(default=None, compare=False, repr=False)
+    """Makes the same rule for other parameters that move; None for a rule that cannot be made so."""
 
     def moving(self, model: FunctionalModule) -> tuple[str, ...]:
         """Return the names of the parameters that the inner loop changes."""
         return names_of(self.moves, model)
+
+    def moving_only(self, moves: Moves) -> Rule:
+        """Return the rule for other parameters that move.
+
+        Examples:
+            >>> fs.meta_sgd(rate=0.1).moving_only(["*.bias"]).moving(model)[:2]
+            ('blocks.0.conv.bias', 'blocks.0.norm.bias')
+        """
+        if self.rebuild is not None:
+            return self.rebuild(moves)
+        if self.init is no_parameters:
+            return replace(self, moves=moves)
+        raise ValueError(f"the rule {self.name!r} makes its own parameters: give it `moves` where it is made")
+
+    def initial_state(self, model: FunctionalModule, params: Mapping[str, Tensor]) -> Params:
+        """Return the state before the first step; empty for a rule without state."""
+        if self.init_state is None:
+            return {}
+        return self.init_state({name: params[name] for name in self.moving(model)})
+
+    def step(
+        self, grads: Params, params: Params, rule_params: Params, loss: SupportLoss, state: Params
+    ) -> tuple[Params, Params]:
+        """Return what is added to each moving parameter, and the new state."""
+        if self.init_state is None:
+            return self.update(grads, params, rule_params, loss), {}
+        steps, new_state = self.update(grads, params, rule_params, loss, state)
+        # In one order at every step: compiled code takes tensors by their place.
+        return steps, {name: new_state[name] for name in state}
 
     def remember_stateless(self) -> None:
         """Record that a check found ``update`` pure. No other field ever changes."""
@@ -169,7 +212,26 @@ def build_rule(
     if allowed is not None:
         moves = partial(_allowed_names, allowed, moves)
     chosen = no_parameters if init is None else partial(_init_moving, init, moves)
-    return Rule(name=name, init=chosen, update=update, moves=moves, **{"stateless": True, **options})
+    rebuild = partial(_build_moving, name, update, init, allowed, options)
+    return Rule(
+        name=name,
+        init=chosen,
+        update=update,
+        moves=moves,
+        rebuild=rebuild,
+        **{"stateless": True, **options},
+    )
+
+
+def _build_moving(
+    name: str,
+    update: Update,
+    init: Init | None,
+    allowed: Callable[[FunctionalModule, tuple[str, ...]], tuple[str, ...]] | None,
+    options: dict[str, Any],
+    moves: Moves,
+) -> Rule:
+    return build_rule(name, update, moves, init=init, allowed=allowed, **options)
 
 
 def _allowed_names(
@@ -245,3 +307,15 @@ def require_positive(name: str, value: float) -> float:
     if not 0 < value <= LARGEST_RATE:  # also refuses NaN
         raise ValueError(f"{name} must be a positive number up to {LARGEST_RATE:g}, not {value}")
     return float(value)
+
+
+def require_decay(name: str, value: float) -> float:
+    """Return the decay of a running mean as a ``float``; refuse one that is not in [0, 1)."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, not {value}")
+    return float(value)
+
+
+def stepping(rate: float | None) -> float:
+    """Return the factor of a direction: -α, or 1 without a rate, where another rule makes the step."""
+    return 1.0 if rate is None else -require_rate(rate)

@@ -20,7 +20,7 @@ else:
         **dict.fromkeys(("TrainConfig", "choices"), "config"),
         "PretrainConfig": "pretrain_config",
         **dict.fromkeys(("DataSettings", "NetworkSettings", "MethodSettings"), "settings"),
-        **dict.fromkeys(("OuterLoopSettings", "RunningSettings"), "settings"),
+        **dict.fromkeys(("OuterLoopSettings", "RunningSettings", "TaskSettings"), "settings"),
     }
 
     def __getattr__(name: str) -> Any:

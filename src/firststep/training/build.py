@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,21 +13,26 @@ from torch import nn
 
 from firststep.backbones import (
     BACKBONES,
+    Mlp,
     build_backbone,
     build_external,
     code_of_the_user,
     freeze,
+    make_network,
     native_image_size,
 )
 from firststep.data import (
     Augmentation,
     Dataset,
-    Episodes,
     FeatureDataset,
     FrozenBody,
     Preprocessing,
     ProgressCallback,
+    Tasks,
+    TaskSource,
     open_dataset,
+    open_tasks,
+    tasks_of,
 )
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
@@ -100,6 +106,9 @@ def open_data(config: DataSettings, progress: ProgressCallback | None = None) ->
         >>> open_data(run.config).name
         'glyphs'
     """
+    tasks = getattr(config, "tasks", None)  # a pretraining has none
+    if tasks is not None:
+        return open_tasks(tasks)
     return through_body(open_images(config, progress), config, progress)
 
 
@@ -150,12 +159,14 @@ def open_training_data(config: DataSettings, progress: ProgressCallback | None =
 
 
 def method_of(config: TrainConfig) -> Method:
-    return build_method(config.method, rate=config.rate, steps=config.steps)
+    method = build_method(config.method, rate=config.rate, steps=config.steps)
+    moves = config.inner_moves
+    return method if moves is None else replace(method, rule=method.rule.moving_only(moves))
 
 
 def build_meta_learner(
     config: TrainConfig,
-    preprocessing: Preprocessing,
+    preprocessing: Preprocessing | None,
     *,
     device: torch.device | None = None,
     weights_follow: bool = False,
@@ -164,7 +175,7 @@ def build_meta_learner(
 
     Args:
         config: what to build.
-        preprocessing: of the images.
+        preprocessing: of the images; None for a task source.
         device: the one that this process uses, where the configuration names only its kind.
         weights_follow: a checkpoint is loaded next, so that pretrained weights are not.
 
@@ -185,6 +196,7 @@ def build_meta_learner(
         return MetaLearner(
             method.prepare(network, generator).to(device),
             method.rule,
+            loss=config.loss,
             steps=config.steps,
             conditioning=config.conditioning_loss,
             head=config.head,
@@ -197,8 +209,11 @@ def build_meta_learner(
 
 
 def _network(
-    config: TrainConfig, preprocessing: Preprocessing, generator: torch.Generator, weights_follow: bool
+    config: TrainConfig, preprocessing: Preprocessing | None, generator: torch.Generator, weights_follow: bool
 ) -> nn.Module:
+    if config.tasks is not None:
+        return _network_for_tasks(config, open_tasks(config.tasks), generator)
+    assert preprocessing is not None
     if config.network is None:
         return build_backbone(
             config.backbone,
@@ -225,21 +240,39 @@ def _network(
     return network
 
 
-def training_episodes(config: TrainConfig, data: Dataset) -> Episodes:
+def _network_for_tasks(config: TrainConfig, source: TaskSource, generator: torch.Generator) -> nn.Module:
+    """Return the network for the inputs and targets of a source's tasks."""
+    x, y, _, _ = source.tasks("train", shots=2, queries=1)[0]
+    arrays = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
+    sizes = {"inputs": x[0].size, "outputs": y[0].size} if arrays else {}
+    if config.network is not None:
+        torch.manual_seed(config.seed)  # for modules that draw from torch's default generator
+        return make_network(config.network, sizes)
+    if not arrays or x.ndim != 2:
+        raise FirststepError(
+            f"`backbone=mlp` takes one vector per sample: give `network` for the tasks of {source.name}"
+        )
+    return Mlp(sizes["inputs"], sizes["outputs"], units=config.filters, generator=generator)
+
+
+def training_episodes(config: TrainConfig, data: Dataset) -> Tasks:
+    if isinstance(data, TaskSource):
+        return _episodes(config, data, "train", config.seed)
     # A mirrored letter is another letter: drawings are not flipped.
     augment = Augmentation(flip=not data.preprocessing.ink) if config.augment else False
     return _episodes(config, data, "train", config.seed, augment)
 
 
-def validation_episodes(config: TrainConfig, data: Dataset) -> Episodes:
+def validation_episodes(config: TrainConfig, data: Dataset) -> Tasks:
     return _episodes(config, data, "val", VALIDATION_SEED)
 
 
 def _episodes(
     config: TrainConfig, data: Dataset, split: str, seed: int, augment: Augmentation | bool = False
-) -> Episodes:
-    return Episodes(
-        data.split(split),
+) -> Tasks:
+    return tasks_of(
+        data,
+        split,
         ways=config.ways,
         shots=config.shots,
         queries=config.queries,

@@ -34,6 +34,7 @@ class Best(TypedDict):
     """The best validation so far."""
 
     accuracy: float
+    """Accuracy; minus the main metric of a kind of problem where less is better."""
     update: int
 
 

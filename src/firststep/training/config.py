@@ -18,15 +18,16 @@ from firststep.errors import FirststepError
 from firststep.training.settings import (
     FIRST_FIELDS,
     FORMER_FIELDS,
-    DataSettings,
     MethodSettings,
     NetworkSettings,
     OuterLoopSettings,
     RunningSettings,
+    TaskSettings,
 )
 from firststep.utils import to_record
 
 if TYPE_CHECKING:
+    from firststep.losses import Kind
     from firststep.metagradient import Conditioning, EngineOptions
 
 LARGEST_SEED = 2**63 - 1
@@ -40,12 +41,19 @@ _REGISTRIES = {
     "backbone": ("firststep.backbones", "BACKBONES"),
     "method": ("firststep.methods", "METHODS"),
     "head": ("firststep.network", "HEADS"),
+    "loss": ("firststep.losses", "LOSSES"),
     "optimizer": (__name__, "OPTIMIZERS"),
     "schedule": ("firststep.training.schedule", "SCHEDULES"),
     "conditioning": ("firststep.conditioning", "CONDITIONING_LOSSES"),
     "engine": ("firststep.metagradient", "ENGINES"),
 }
 """Registries of allowed values. Most of these modules import torch, so they are imported on use."""
+
+
+_OF_IMAGES = (
+    *("data", "data_path", "ways", "image_size", "augment", "rotations", "partial", "skip_broken", "cache"),
+    "pretrained",
+)
 
 
 def _allowed(option: str) -> tuple[str, ...]:
@@ -60,7 +68,7 @@ def choices() -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSettings, DataSettings):
+class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSettings, TaskSettings):
     """A meta-training run. The defaults are the paper's protocol.
 
     Examples:
@@ -76,7 +84,7 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
             "ways": 2, "shots": 1, "queries": 1, "steps": 1, "meta_batch": 1, "validate_every": 1,
             "validation_episodes": 2, "all_every": 0, "threads": 0, "seed": 0,
             "memory": 0, "updates": 1, "filters": 1, "warmup": 0, "select_step": 1,
-            "patience": 1,
+            "patience": 1, "rows": 2,
         }  # fmt: skip
         for option, least in at_least.items():
             value = getattr(self, option)
@@ -96,6 +104,9 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
             from firststep.training.loggers import chosen_loggers
 
             chosen_loggers(self.log)
+        self._check_tasks()
+        if self.residuals not in (None, "samples", "outputs"):
+            raise unknown_value("residuals", str(self.residuals), ("samples", "outputs"))
         if self.network is not None:
             from firststep.backbones import check_spec
 
@@ -125,6 +136,18 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
         if self.select_step is not None and self.select_step > self.steps:
             raise FirststepError(
                 f"`select_step={self.select_step}` must not exceed `steps={self.steps}`, which are validated"
+            )
+
+    def _check_tasks(self) -> None:
+        if self.tasks is None:
+            return
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        for option in _OF_IMAGES:
+            if getattr(self, option) != defaults[option]:
+                raise FirststepError(f"`{option}` goes with images of classes, not with `tasks={self.tasks}`")
+        if self.network is None and self.backbone != "mlp":
+            raise FirststepError(
+                f"`tasks={self.tasks}` needs `backbone=mlp`, or a `network` of your own, not {self.backbone}"
             )
 
     def _check_types(self) -> None:
@@ -170,7 +193,33 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
             return None
         from firststep.metagradient import Conditioning
 
-        return Conditioning(subset=self.subset, weight=self.gamma, loss=self.conditioning)
+        return Conditioning(
+            subset=self.subset,
+            weight=self.gamma,
+            loss=self.conditioning,
+            residuals=self.residuals,  # type: ignore[arg-type]
+            rows=self.rows,
+        )
+
+    @property
+    def source(self) -> str:
+        """Name of the dataset or of the task source."""
+        return self.data if self.tasks is None else self.tasks
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of problem, that of the loss."""
+        if self.loss == "cross_entropy":  # without torch
+            return "classes"
+        from firststep.losses import LOSSES
+
+        return LOSSES[self.loss].kind
+
+    @property
+    def inner_moves(self) -> str | tuple[str, ...] | None:
+        """The parameters that the inner loop changes, as a rule takes them; None for the method's own."""
+        is_patterns = self.moves is not None and any(sign in self.moves for sign in "*?.,[")
+        return tuple(part.strip() for part in self.moves.split(",")) if is_patterns else self.moves  # type: ignore[union-attr]
 
     @property
     def measured_subset(self) -> str:
@@ -201,6 +250,8 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
             return self.method_label
         is_usual = (self.subset, self.conditioning) == ("cls", "variance")
         extra = "" if is_usual else f" {self.subset} {self.conditioning}"
+        if self.tasks is not None:  # compared by subset and weight
+            extra = f" {self.subset} γ {self.gamma:g}"
         return f"{self.method_label} + conditioning{extra}"
 
     def to_json(self) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firststep.data import Dataset, Episodes
+from firststep.data import Dataset, Tasks, TaskSource
 from firststep.distributed import Team
 from firststep.errors import FirststepError
-from firststep.evaluation import METRICS, Measurement, measure_tasks, to_task
+from firststep.evaluation import Measurement, measure_tasks, to_task
 from firststep.training.batch_report import BatchReport
 from firststep.training.build import (
     build_meta_learner,
@@ -63,7 +63,7 @@ class TrainingProgress:
     averaged: Measurement | None = None
     """The validation of the averaged weights, if there are any."""
     best: float
-    """Best validation accuracy so far."""
+    """Best validation accuracy so far, or the main metric of another kind of problem."""
 
 
 OnUpdate = Callable[[TrainingProgress], None]
@@ -128,7 +128,7 @@ def train(
     meta = ranks.on_all_ranks(
         lambda: build_meta_learner(
             chosen,
-            opened.preprocessing,
+            None if isinstance(opened, TaskSource) else opened.preprocessing,
             device=device,
             weights_follow=not is_new and run.checkpoint_path("last").is_file(),
         )
@@ -154,8 +154,8 @@ class _Training:
         run: Run,
         config: TrainConfig,
         state: TrainingState,
-        training: Episodes,
-        validation: Episodes,
+        training: Tasks,
+        validation: Tasks,
         team: Team,
         on_update: OnUpdate | None,
     ) -> None:
@@ -192,7 +192,7 @@ class _Training:
                         loss=report.mean_query_loss(),
                         validation=validation,
                         averaged=averaged,
-                        best=self.state.best["accuracy"],
+                        best=self.state.best_value,
                     )
                 )
             # A signal reaches the ranks at different moments: they must agree on the update to stop at.
@@ -238,7 +238,7 @@ class _Training:
             "gradient_norm": self.gradient_norm,
             "validation_half_width": validation.half_width().tolist(),
         }
-        for name, metric in METRICS.items():
+        for name, metric in validation.metrics.items():
             # Metrics of the next step, such as κ, have stages 0..K-1: those that the loss constrains.
             stages = slice(0, -1 if metric.before_step else None)
             for split, measured in (("train", training), ("validation", validation)):
@@ -254,17 +254,18 @@ class _Training:
                 of_all = self._measure(source, some, steps[:-1], subset="all", metrics=of_gram)
                 for name in of_gram:
                     entry[f"{split}_{name}_all"] = of_all.mean(name).tolist()
-        accuracies = {"raw": float(validation.mean()[self.config.selected_step])}
+        sign, main = self.state.sign, validation.main
+        scores = {"raw": sign * float(validation.mean()[self.config.selected_step])}
         averaged = None
         if self.state.average is not None:
             with self.state.averaged():
-                averaged = self._measure(self.validation, episodes, steps, metrics=("accuracy",))
-            entry["validation_accuracy_averaged"] = averaged.mean().tolist()
-            accuracies["averaged"] = float(averaged.mean()[self.config.selected_step])
-        which = max(accuracies, key=accuracies.__getitem__)
-        is_best = accuracies[which] > self.state.best["accuracy"]
+                averaged = self._measure(self.validation, episodes, steps, metrics=(main,))
+            entry[f"validation_{main}_averaged"] = averaged.mean().tolist()
+            scores["averaged"] = sign * float(averaged.mean()[self.config.selected_step])
+        which = max(scores, key=scores.__getitem__)
+        is_best = scores[which] > self.state.best["accuracy"]
         if is_best:
-            self.state.best = {"accuracy": accuracies[which], "update": self.state.update}
+            self.state.best = {"accuracy": scores[which], "update": self.state.update}
 
         def write() -> None:
             assert self.log is not None
@@ -280,7 +281,7 @@ class _Training:
 
     def _measure(
         self,
-        source: Episodes,
+        source: Tasks,
         numbers: range,
         steps: range,
         subset: str | None = None,

@@ -33,6 +33,7 @@ with extra("cli", "firststep.training"):
         NetworkSettings,
         OuterLoopSettings,
         RunningSettings,
+        TaskSettings,
     )
     from firststep.training.start import check_every_rank_has_tasks, check_same_data
     from firststep.training.sweep import folder_name, parse_sweep, product_of
@@ -58,6 +59,7 @@ __all__ = [
     "RunRecord",
     "RunTaken",
     "RunningSettings",
+    "TaskSettings",
     "TrainConfig",
     "TrainedModel",
     "TrainingProgress",

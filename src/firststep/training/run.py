@@ -14,8 +14,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from firststep.data import Dataset
+from firststep.data import Dataset, TaskSource
 from firststep.errors import FirststepError
+from firststep.evaluation import METRICS
+from firststep.evaluation._internal import MAIN
 from firststep.training.config import TrainConfig
 from firststep.training.provenance import collect_provenance
 from firststep.training.run_folder import RunFolder, RunTaken
@@ -63,15 +65,16 @@ class Run(RunFolder):
         return read_metrics(self.metrics_path, tolerant) if self.metrics_path.exists() else []
 
     def best_validation(self) -> tuple[int, float, float] | None:
-        """Return update, accuracy and half-width of the best validation; None before the first."""
+        """Return update, main metric and half-width of the best validation; None before the first."""
         step = self.config.selected_step
+        main = MAIN[self.config.kind]
         found = [
             (entry["update"], entry[key][step], entry["validation_half_width"][step])
             for entry in self.metrics()
-            for key in ("validation_accuracy", "validation_accuracy_averaged")
+            for key in (f"validation_{main}", f"validation_{main}_averaged")
             if key in entry
         ]
-        return max(found, key=itemgetter(1), default=None)
+        return (max if METRICS[main].higher_is_better else min)(found, key=itemgetter(1), default=None)
 
     def keep_metrics_until(self, update: int) -> None:
         """Drop lines after this update, which a resumed run logs again, and an incomplete last line."""
@@ -94,7 +97,7 @@ class Run(RunFolder):
         record = RunRecord(
             config=config,
             data_fingerprint=data.fingerprint,
-            preprocessing=data.preprocessing,
+            preprocessing=None if isinstance(data, TaskSource) else data.preprocessing,
             init_digest=init_digest,
             **collect_provenance(config.device),
         )

@@ -36,7 +36,8 @@ class Record:
 
     config: Any
     data_fingerprint: str
-    preprocessing: Preprocessing
+    preprocessing: Preprocessing | None
+    """Preprocessing of the images; None for a task source, which has none."""
     firststep: str | None = None
     """Version of the package."""
     commit: str | None = None
@@ -49,7 +50,7 @@ class Record:
             "format": self.FORMAT,
             **asdict(self),
             "config": self.config.to_json(),
-            "preprocessing": self.preprocessing.describe(),
+            "preprocessing": None if self.preprocessing is None else self.preprocessing.describe(),
         }
         write_json(path, content)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from firststep.errors import FirststepError
+from firststep.evaluation._internal import MAIN
 from firststep.training.config import TrainConfig
 from firststep.training.run_folder import Record
 from firststep.utils import check_format, parse_json, read_bytes, read_json, to_record
@@ -15,7 +16,7 @@ FORMAT, OLD_FORMAT = "firststep-run-2", "firststep-run-1"  # format 1 did not sa
 
 Entry = dict[str, Any]
 """A line of the metrics: ``update``, scalars, and lists with one number per inner step."""
-ALWAYS_LOGGED = ("update", "query_loss", "validation_accuracy", "validation_half_width")
+ALWAYS_LOGGED = ("update", "query_loss", "validation_half_width")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,10 @@ def read_run_record(path: Path) -> RunRecord:
     content = read_json(path)
     check_format(content, str(path), FORMAT, OLD_FORMAT)
     TrainConfig.refuse_unknown_fields(content.get("config"), str(path))
-    return to_record(content, RunRecord, str(path))
+    record = to_record(content, RunRecord, str(path))
+    if record.preprocessing is None and record.config.tasks is None:
+        raise FirststepError(f"{path}: preprocessing: expected object, got null")
+    return record
 
 
 def read_metrics(path: Path, tolerant: bool = False) -> list[Entry]:
@@ -65,7 +69,10 @@ def _entry(line: bytes, where: str) -> Entry:
             raise FirststepError(f"{where}: {field}: expected a number for each step, got {value!r}")
         if field == "update" and type(value) is not int:
             raise FirststepError(f"{where}: update: expected int, got {value!r}")
-    if len(entry["validation_accuracy"]) < 2:
-        raise FirststepError(f"{where}: validation_accuracy has no number after a step")
+    main = next((name for name in MAIN.values() if f"validation_{name}" in entry), None)
+    if main is None:
+        raise FirststepError(f"{where}: validation_{MAIN['classes']} is missing")
+    if len(entry[f"validation_{main}"]) < 2:
+        raise FirststepError(f"{where}: validation_{main} has no number after a step")
     checked: Entry = entry
     return checked

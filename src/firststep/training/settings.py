@@ -39,13 +39,24 @@ class DataSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskSettings(DataSettings):
+    """The images or another source, and the tasks that are drawn from them."""
+
+    tasks: str | None = None
+    """Instead of `data`, a source of tasks: sinusoid, or package.module:FUNCTION, which takes a numpy
+    generator (and shots, queries, split if it has such parameters) and returns (support_x, support_y,
+    query_x, query_y)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
     """The network, and the weights that it starts from."""
 
     backbone: str = "conv4"
     """Name of the network, as in ``firststep.BACKBONES``."""
     filters: int | None = None
-    """Channels of each block of conv4 and conv6; 64 if left out."""
+    """Channels of each block of conv4 and conv6; 64 if left out. Units of each hidden layer of mlp; 64 for
+    images and 40 for tasks if left out."""
     init: str | None = None
     """Start from these weights: folder of `firststep pretrain` or of a run, builtin:NAME, or a safetensors
     file of the network. The classifier starts anew where it is of another size."""
@@ -77,6 +88,15 @@ class MethodSettings:
     """Weight γ of the conditioning loss."""
     subset: str = "cls"
     """Constrained parameters: cls, emb, ebn, a union such as cls+emb, or all."""
+    loss: str = "cross_entropy"
+    """Loss per sample, as in ``firststep.LOSSES``: cross_entropy for classes, squared_error for numbers."""
+    moves: str | None = None
+    """Parameters that the inner loop changes: a subset such as cls+emb, or names with wildcards, with commas
+    between; the method's own if left out."""
+    residuals: str | None = None
+    """What the conditioning loss takes as residuals: samples, or outputs (squared_error; its default)."""
+    rows: int | None = None
+    """Samples whose residuals count in the conditioning loss, drawn at random; all if left out."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
 
 from firststep.errors import FirststepError
+from firststep.evaluation import METRICS
+from firststep.evaluation._internal import MAIN
 from firststep.meta_learner import MetaLearner
 from firststep.network import Params
 from firststep.training.averaging import WeightAverage
@@ -29,7 +32,15 @@ class TrainingState:
         self.optimizer = _optimizer(list(self._parameters().values()), config)
         self.average = None if config.ema is None else WeightAverage(self._parameters(), config.ema)
         self.update = 0
-        self.best: Best = {"accuracy": -1.0, "update": 0}
+        metric = METRICS[MAIN[meta.kind]]
+        self.sign = 1 if metric.higher_is_better else -1
+        """Factor that makes the main metric a score, of which more is better."""
+        self.best: Best = {"accuracy": -1.0 if self.sign > 0 else -sys.float_info.max, "update": 0}
+
+    @property
+    def best_value(self) -> float:
+        """The best validation so far, as the metric measures it."""
+        return self.sign * self.best["accuracy"]
 
     def step(self, gradients: Params) -> float:
         """One meta-update; gradients by the names of the meta-learner's parameters. Returns their norm."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firststep.data import Dataset, Preprocessing, ProgressCallback, open_dataset
+from firststep.data import Dataset, Preprocessing, ProgressCallback, open_dataset, open_tasks
 from firststep.distributed import Team
 from firststep.errors import FirststepError
 from firststep.evaluation import Evaluation, evaluate
@@ -44,8 +44,13 @@ class TrainedModel:
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """Preprocessing of the training images."""
-        return self.run.record.preprocessing
+        """Preprocessing of the training images; an error for a model that takes none."""
+        found = self.run.record.preprocessing
+        if found is None:
+            raise FirststepError(
+                f"{self.run.name} was trained on tasks of {self.config.tasks}, not on images"
+            )
+        return found
 
     @property
     def background(self) -> Tensor | None:
@@ -152,6 +157,10 @@ def data_for(
         True
     """
     config = trained.config
+    if config.tasks is not None:
+        if path is not None:
+            raise FirststepError(f"`data_path` goes with images, not with tasks of {config.tasks}")
+        return open_tasks(config.tasks if name is None else name)
     if name is None:
         moved = config if path is None else replace(config, data_path=path)
         data = open_data(moved, progress)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from firststep.losses import first_tensor
 from firststep.metagradient.compiler.built_functions import BuiltFunctions
 from firststep.metagradient.compiler.direct_gradient import load_direct_gradient
 from firststep.metagradient.compiler.few_channels import load_few_channels
@@ -33,13 +34,21 @@ from firststep.metagradient.compiler.trace import (
     trace_graph,
 )
 from firststep.metagradient.compiler.winograd import load_convolution, load_gradient
-from firststep.metagradient.eager import EagerSteps, QueryGradient, StepGradients, StepOutput, input_form
-from firststep.metagradient.objective import Conditioning
+from firststep.metagradient.eager import (
+    Cotangents,
+    EagerSteps,
+    QueryGradient,
+    StepGradients,
+    StepInput,
+    StepOutput,
+    input_form,
+)
+from firststep.metagradient.objective import Conditioning, Losses
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
-from firststep.task import Inputs, map_inputs, to_channels_last
+from firststep.task import Inputs, Targets, map_inputs, to_channels_last
 
-_Query = tuple[Inputs, Tensor]
+_Query = tuple[Inputs, Targets]
 
 
 class _Pair(NamedTuple):
@@ -52,13 +61,13 @@ class _Pair(NamedTuple):
     structure: TreeSpec
     """Structure of (StepOutput, StepGradients)."""
     saved_bytes: int
-    rows: Callable[[Params, Inputs, Tensor, Tensor], Conditioned] | None
+    rows: Callable[[Params, Inputs, Targets, Tensor], Conditioned] | None
     """Conditioning that is too deep to be part of the pull-back."""
 
 
 class _Saved(NamedTuple):
     pair: _Pair
-    support: tuple[Params, Inputs, Tensor]
+    support: tuple[Params, Inputs, Targets]
     inputs: list[Tensor]
     values: list[Tensor]
 
@@ -75,11 +84,12 @@ class CompiledSteps:
         model: FunctionalModule,
         rule: Rule,
         conditioning: Conditioning | None,
+        losses: Losses,
         saved_dtype: torch.dtype | None = None,
     ) -> None:
-        self._eager = EagerSteps(model, rule, conditioning)
+        self._eager = EagerSteps(model, rule, conditioning, losses)
         self._by_rows = conditioning if conditioning and reaches_deep(model, conditioning.subset) else None
-        self._traced = EagerSteps(model, rule, None if self._by_rows else conditioning, True)
+        self._traced = EagerSteps(model, rule, None if self._by_rows else conditioning, losses, True)
         self._shared = BuiltFunctions()
         self._saved_dtype = saved_dtype
 
@@ -89,14 +99,12 @@ class CompiledSteps:
         clone._eager, clone._traced = copy.deepcopy((self._eager, self._traced), memo)
         return clone
 
-    def forward(
-        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, save: bool
-    ) -> tuple[StepOutput, Any]:
-        pair = self._pair(params, rule_params, x, y)
+    def forward(self, start: StepInput, x: Inputs, y: Targets, save: bool) -> tuple[StepOutput, Any]:
+        pair = self._pair(start, x, y)
         x = self._with_layout(x)
         if pair is None:
-            return self._eager.forward(params, rule_params, x, y, save)
-        inputs = flatten((params, rule_params, x, y))
+            return self._eager.forward(start, x, y, save)
+        inputs = flatten((start, x, y))
         with torch.no_grad():
             results = pair.step(*inputs)
         # The structure covers both parts. The leaves of the pull-back do not exist yet.
@@ -104,14 +112,16 @@ class CompiledSteps:
         output, _ = tree_unflatten([*results[: pair.outputs], *blanks], pair.structure)
         if not save:
             return output, None
-        return output, _Saved(pair, (params, x, y), inputs, results[pair.outputs :])
+        return output, _Saved(pair, (start.params, x, y), inputs, results[pair.outputs :])
 
-    def pull_back(self, saved: Any, cotangents: Params, weight: Tensor) -> StepGradients:
+    def pull_back(self, saved: Any, cotangents: Cotangents, weight: Tensor) -> StepGradients:
         if not isinstance(saved, _Saved):
             return self._eager.pull_back(saved, cotangents, weight)
         with torch.no_grad():
             # Compiled for contiguous cotangents; those of the query are channels last.
-            contiguous = {name: value.contiguous() for name, value in cotangents.items()}
+            contiguous = Cotangents(
+                *({name: value.contiguous() for name, value in part.items()} for part in cotangents)
+            )
             results = saved.pair.pull_back(*saved.inputs, *flatten((contiguous, weight)), *saved.values)
         blanks = [None] * saved.pair.outputs
         gradients: StepGradients = tree_unflatten([*blanks, *results], saved.pair.structure)[1]
@@ -121,14 +131,12 @@ class CompiledSteps:
         both = {name: value + added.params[name] for name, value in gradients.params.items()}
         return gradients._replace(params=both, conditioning_loss=added.conditioning_loss, gram=added.gram)
 
-    def prepare(
-        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query_x: Inputs, query_y: Tensor
-    ) -> None:
-        pair = self._pair(params, rule_params, x, y, (query_x, query_y))
-        if pair is None or self._query(params, query_x, query_y) is None:
-            self._eager.prepare(params, rule_params, x, y, query_x, query_y)
+    def prepare(self, start: StepInput, x: Inputs, y: Targets, query_x: Inputs, query_y: Targets) -> None:
+        pair = self._pair(start, x, y, (query_x, query_y))
+        if pair is None or self._query(start.params, query_x, query_y) is None:
+            self._eager.prepare(start, x, y, query_x, query_y)
 
-    def query(self, params: Params, x: Inputs, y: Tensor) -> QueryGradient:
+    def query(self, params: Params, x: Inputs, y: Targets) -> QueryGradient:
         known = self._query(params, x, y)
         x = self._with_layout(x)
         if known is None:
@@ -138,80 +146,83 @@ class CompiledSteps:
             result: QueryGradient = tree_unflatten(compiled(*flatten((params, x, y))), structure)
         return result
 
-    def _query(self, params: Params, x: Inputs, y: Tensor) -> tuple[Function, TreeSpec] | None:
+    def _query(self, params: Params, x: Inputs, y: Targets) -> tuple[Function, TreeSpec] | None:
         def build() -> tuple[Function, TreeSpec]:
             return self._compile_query(params, x, y)
 
         return self._shared.get(self._shared.queries, _query_key(params, x, y), build)
 
-    def _compile_query(self, params: Params, x: Inputs, y: Tensor) -> tuple[Function, TreeSpec]:
+    def _compile_query(self, params: Params, x: Inputs, y: Targets) -> tuple[Function, TreeSpec]:
         arguments = (params, self._with_layout(x), y)
         graph, structure = trace_graph(self._eager.query, arguments)
         apply(REWRITE, graph)
         return compile_graph(graph, flatten(arguments)), structure
 
-    def saved_bytes(self, params: Params, rule_params: Params, x: Inputs, y: Tensor) -> int:
-        pair = self._pair(params, rule_params, x, y)
+    def saved_bytes(self, start: StepInput, x: Inputs, y: Targets) -> int:
+        pair = self._pair(start, x, y)
         if pair is None:
-            return self._eager.saved_bytes(params, rule_params, x, y)
+            return self._eager.saved_bytes(start, x, y)
         return pair.saved_bytes
 
     def _with_layout(self, x: Inputs) -> Inputs:
         return map_inputs(to_channels_last if self._shared.channels_last else torch.Tensor.contiguous, x)
 
-    def _pair(
-        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query: _Query | None = None
-    ) -> _Pair | None:
+    def _pair(self, start: StepInput, x: Inputs, y: Targets, query: _Query | None = None) -> _Pair | None:
         """Return the pair for these shapes. Compile it if needed, then also the gradient of ``query``."""
 
         def build() -> _Pair:
-            return self._compile_pair(params, rule_params, self._with_layout(x), y, query)
+            return self._compile_pair(start, self._with_layout(x), y, query)
 
-        return self._shared.get(
-            self._shared.pairs, shape_key((params, rule_params, y, *input_form(x))), build
-        )
+        return self._shared.get(self._shared.pairs, shape_key((start, y, *input_form(x))), build)
 
-    def _compile_pair(
-        self, params: Params, rule_params: Params, x: Inputs, y: Tensor, query: _Query | None
-    ) -> _Pair:
+    def _compile_pair(self, start: StepInput, x: Inputs, y: Targets, query: _Query | None) -> _Pair:
         def both(
-            params: Params, rule_params: Params, x: Inputs, y: Tensor, cotangents: Params, weight: Tensor
+            start: StepInput, x: Inputs, y: Targets, cotangents: Cotangents, weight: Tensor
         ) -> tuple[StepOutput, StepGradients]:
-            output, saved = self._traced.forward(params, rule_params, x, y, save=True)
+            output, saved = self._traced.forward(start, x, y, save=True)
             assert saved is not None
             return output, self._traced.pull_back(saved, cotangents, weight)
 
-        if y.device.type == "cpu":
+        device = first_tensor(y).device
+        if device.type == "cpu":
             start_cpp_compiler(_load_own_routines)
-        weight = torch.zeros((), dtype=torch.float64, device=y.device)
+        weight = torch.zeros((), dtype=torch.float64, device=device)
         # New tensors, because tracing identifies inputs by object identity.
-        cotangents = {
-            name: torch.zeros_like(value, memory_format=torch.contiguous_format)
-            for name, value in params.items()
-        }
-        arguments = (params, rule_params, x, y, cotangents, weight)
+        cotangents = Cotangents(
+            *(
+                {
+                    name: torch.zeros_like(value, memory_format=torch.contiguous_format)
+                    for name, value in part.items()
+                }
+                for part in (start.params, start.state)
+            )
+        )
+        arguments = (start, x, y, cotangents, weight)
         graph, structure = trace_graph(both, arguments)
         apply(REWRITE, graph)
         leaves = flatten(arguments)
         outputs = len(flatten(tree_unflatten(list(range(structure.num_leaves)), structure)[0]))
-        inputs = len(flatten((params, rule_params, x, y)))
+        inputs = len(flatten((start, x, y)))
         parts = partition(graph, inputs, outputs, self._saved_dtype)
         queries = self._shared.queries
         compiled: tuple[Function, TreeSpec] | None = None
-        key = None if query is None else _query_key(params, *query)
+        key = None if query is None else _query_key(start.params, *query)
         # The largest graph first: its C++ compiles while Python lowers the others. It reads the tensors that
         # the step saves, whose shapes and strides are therefore predicted and checked afterwards.
         expected = expected_results(parts.forward, leaves[:inputs])[outputs:]
-        with overlap_cpp_compilation(y.device):
+        with overlap_cpp_compilation(device):
             pull_back = compile_graph(parts.backward, [*leaves, *expected])
             step = compile_graph(parts.forward, leaves[:inputs])
             if query is not None and key not in queries:
-                compiled = self._compile_query(params, *query)
+                compiled = self._compile_query(start.params, *query)
         with torch.no_grad():
             saved = step(*leaves[:inputs])[outputs:]
         if tensor_forms(saved) != tensor_forms(expected):
             pull_back = compile_graph(parts.backward, [*leaves, *saved])
-        rows = conditioning_by_rows(self._eager.model, self._by_rows, params, x, y) if self._by_rows else None
+        rows = None
+        if self._by_rows:
+            loss = self._eager.losses.support
+            rows = conditioning_by_rows(self._eager.model, self._by_rows, loss, start.params, x, y)
         if compiled is not None:  # store it last, when nothing can fail any more
             queries[key] = compiled
         return _Pair(step, pull_back, outputs, structure, storage_bytes(saved), rows)
@@ -223,5 +234,5 @@ def _load_own_routines() -> None:
         load(torch.float32)
 
 
-def _query_key(params: Params, x: Inputs, y: Tensor) -> Any:
+def _query_key(params: Params, x: Inputs, y: Targets) -> Any:
     return shape_key((params, y, *input_form(x)))

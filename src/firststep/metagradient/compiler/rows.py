@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation import gram_of
-from firststep.conditioning import JACOBIAN_MEMORY, cross_entropy_residuals
+from firststep.conditioning import JACOBIAN_MEMORY, rotation, smaller_gram
+from firststep.losses import Loss, cross_entropy
 from firststep.metagradient.compiler.passes import REWRITE, apply
 from firststep.metagradient.compiler.row_parts import row_parts
 from firststep.metagradient.compiler.trace import (
@@ -29,7 +30,7 @@ from firststep.metagradient.compiler.trace import (
 )
 from firststep.metagradient.objective import Conditioning
 from firststep.network import FunctionalModule, Params, Sharing, in_order, share_threads, using_threads
-from firststep.task import Inputs
+from firststep.task import Inputs, Targets
 
 LARGEST_JACOBIAN = JACOBIAN_MEMORY // 2  # bytes: several copies exist at a time
 
@@ -61,29 +62,38 @@ class Conditioned(NamedTuple):
 class EagerRows:
     """Uncompiled rows for a Jacobian that does not fit into memory: layer by layer, see ``jacobian_gram``."""
 
-    def __init__(self, model: FunctionalModule, conditioning: Conditioning) -> None:
+    def __init__(self, model: FunctionalModule, conditioning: Conditioning, loss: Loss) -> None:
         self._model = model
         self._conditioning = conditioning
+        self._loss = loss
 
-    def __call__(self, params: Params, x: Inputs, y: Tensor, weight: Tensor) -> Conditioned:
+    def __call__(self, params: Params, x: Inputs, y: Targets, weight: Tensor) -> Conditioned:
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
         subset = self._conditioning.subset
         with torch.enable_grad():
-            gram = gram_of(self._model, x, y, theta, subset)
+            residuals = self._conditioning.chosen_residuals
+            gram = gram_of(self._model, x, y, theta, subset, loss=self._loss, residuals=residuals)
             conditioning_loss = self._conditioning.conditioning_loss(gram)
         grads = torch.autograd.grad(conditioning_loss, list(theta.values()), weight, materialize_grads=True)
         return Conditioned(dict(zip(params, grads, strict=True)), conditioning_loss.detach(), gram.detach())
 
 
 def conditioning_by_rows(
-    model: FunctionalModule, conditioning: Conditioning, params: Params, x: Inputs, y: Tensor
-) -> Callable[[Params, Inputs, Tensor, Tensor], Conditioned]:
-    """Return (parameters, inputs, labels, weight) ↦ the loss and ``weight`` times its gradient."""
+    model: FunctionalModule,
+    conditioning: Conditioning,
+    loss: Loss,
+    params: Params,
+    x: Inputs,
+    y: Targets,
+) -> Callable[[Params, Inputs, Targets, Tensor], Conditioned]:
+    """Return (parameters, inputs, targets, weight) ↦ the loss and ``weight`` times its gradient."""
     psi = [params[name] for name in model.subset(conditioning.subset)]
-    jacobian_bytes = len(y) * sum(value.numel() * value.element_size() for value in psi)
+    with torch.no_grad():
+        rows = conditioning.chosen_residuals.count(loss, model(params, x).logits, y)
+    jacobian_bytes = rows * sum(value.numel() * value.element_size() for value in psi)
     if jacobian_bytes > LARGEST_JACOBIAN:
-        return EagerRows(model, conditioning)
-    return CompiledRows(model, conditioning, params, x, y)
+        return EagerRows(model, conditioning, loss)
+    return CompiledRows(model, conditioning, loss, params, x, y, rows)
 
 
 class CompiledRows:
@@ -93,21 +103,26 @@ class CompiledRows:
         self,
         model: FunctionalModule,
         conditioning: Conditioning,
+        loss: Loss,
         params: Params,
         x: Inputs,
-        y: Tensor,
+        y: Targets,
+        rows: int,
     ) -> None:
         self._conditioning = conditioning
         self._psi = model.subset(conditioning.subset)
-        self._units = torch.eye(len(y), dtype=torch.float64, device=y.device)
+        device = next(iter(params.values())).device
+        self._units = torch.eye(rows, dtype=torch.float64, device=device)
+        size = sum(params[name].numel() for name in self._psi)
+        self._small = loss is not cross_entropy and rows > size
 
         def row_and_pull_back(
-            params: Params, x: Inputs, y: Tensor, unit: Tensor, fixed: tuple[Tensor, ...]
+            params: Params, x: Inputs, y: Targets, unit: Tensor, fixed: tuple[Tensor, ...]
         ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
             theta = {name: value.detach().requires_grad_() for name, value in params.items()}
             psi = [theta[name] for name in self._psi]
             with torch.enable_grad():
-                vector = cross_entropy_residuals(model(theta, x).logits, y, check_finite=False)
+                vector = conditioning.chosen_residuals.vector(loss, model(theta, x).logits, y)
                 row = torch.autograd.grad(vector, psi, unit, create_graph=True, materialize_grads=True)
                 reached = [(j, f) for j, f in zip(row, fixed, strict=True) if j.requires_grad]
                 grads = torch.autograd.grad(
@@ -132,13 +147,13 @@ class CompiledRows:
             given = [*support, *self._shared(*support)]
         # A row's results take about the memory of its inputs, and its pull-back the same again.
         need = 3 * storage_bytes(given[len(support) :])
-        on_cpu = y.device.type == "cpu"
+        on_cpu = device.type == "cpu"
         self._sharing = (
             share_threads(need, JACOBIAN_MEMORY) if on_cpu else Sharing(1, torch.get_num_threads())
         )
         # A fixed assignment of rows to workers, so that runs repeat exactly.
         workers = self._sharing.workers
-        self._shares = [range(worker, len(y), workers) for worker in range(workers)]
+        self._shares = [range(worker, rows, workers) for worker in range(workers)]
         totals = self._zeros()
         with using_threads(self._sharing.threads), torch.no_grad():
             self._row: Function = compile_graph(parts.row, [*given, self._units[0]])
@@ -147,26 +162,40 @@ class CompiledRows:
                 parts.pull_back, [*given, self._units[0], *fixed, *totals, *saved]
             )
         self._finish: Function = compile_graph(parts.finish, [*given, *totals])
-        self._save = storage_bytes(saved) * len(y) <= JACOBIAN_MEMORY
+        self._save = storage_bytes(saved) * rows <= JACOBIAN_MEMORY
 
     @torch.no_grad()
-    def __call__(self, params: Params, x: Inputs, y: Tensor, weight: Tensor) -> Conditioned:
+    def __call__(self, params: Params, x: Inputs, y: Targets, weight: Tensor) -> Conditioned:
         support = flatten((params, x, y))
         given = [*support, *self._shared(*support)]
         psi = [params[name] for name in self._psi]
         jacobian, saved = self._all_rows(given, psi)
-        gram = torch.stack([_outer_product(j) for j in jacobian]).sum(0)
+        gram = self._gram(jacobian)
         with torch.enable_grad():
             conditioning_loss = self._conditioning.conditioning_loss(gram.requires_grad_())
         (cotangent,) = torch.autograd.grad(conditioning_loss, gram, weight)
-        symmetric = cotangent + cotangent.mT
-        fixed = [
-            (symmetric @ j.double()).to(j.dtype).view(-1, *value.shape)
-            for j, value in zip(jacobian, psi, strict=True)
-        ]
+        fixed = self._fixed(cotangent + cotangent.mT, jacobian, psi)
         del jacobian
         grads = self._finish(*given, *self._all_pulled_back(given, fixed, saved))
         return Conditioned(dict(zip(params, grads, strict=True)), conditioning_loss.detach(), gram.detach())
+
+    def _gram(self, jacobian: list[Tensor]) -> Tensor:
+        if self._small:
+            return smaller_gram(torch.cat(jacobian, 1))
+        return torch.stack([_outer_product(j) for j in jacobian]).sum(0)
+
+    def _fixed(self, symmetric: Tensor, jacobian: list[Tensor], psi: list[Tensor]) -> list[Tensor]:
+        """Return the vectors that the rows are differentiated against, [n, *shape] per parameter."""
+        if self._small:
+            whole = torch.cat(jacobian, 1).double()
+            turn = rotation(whole.shape[1], whole.device)
+            products = (whole @ turn @ symmetric @ turn.mT).split([j.shape[1] for j in jacobian], 1)
+        else:
+            products = tuple(symmetric @ j.double() for j in jacobian)
+        return [
+            product.to(value.dtype).view(-1, *value.shape)
+            for product, value in zip(products, psi, strict=True)
+        ]
 
     def _all_rows(self, given: list[Tensor], psi: list[Tensor]) -> tuple[list[Tensor], list[_Saved]]:
         """Return J as [n, entries] per parameter, and the saved tensors per row."""
