@@ -1,4 +1,4 @@
-"""How many jobs this machine takes at once: cores, memory and GPUs, acquired and released."""
+"""Decide how many jobs run at once on this machine, by its cores, memory and GPUs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ USABLE = 0.9  # of the free memory; the rest is left to other programs
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    """The part of the machine that a running job has."""
+    """The cores, memory and GPU of a running job."""
 
     resources: ResourceEstimate
     device: str | None = None
-    """Its GPU, as CUDA_VISIBLE_DEVICES names it."""
+    """The job's GPU, as CUDA_VISIBLE_DEVICES names it."""
     visible_device: str | None = None
-    """The only GPU that its process should see; None where its configuration names one by number."""
+    """The only GPU that the job's process should see; None if its configuration names one by number."""
 
 
 class Capacity:
+    """The free cores, memory and GPUs of this machine, and the allocations of running jobs."""
+
     def __init__(self, at_once: int, *, share_cores: bool = False) -> None:
         self.at_once, self.share_cores = at_once, share_cores
         self.cores, self.memory, self.devices = available_cores(), free_memory(), visible_devices()
         self.allocations: list[Allocation] = []
 
     def acquire(self, config: TrainConfig) -> Allocation | None:
-        """Resources for a run; None if it has to wait. An idle machine takes any run."""
+        """Allocate resources for a run; return None if it has to wait. An idle machine takes any run."""
         need = estimate_resources(config)
         device, visible = self._free_device(config) if need.gpus else (None, None)
         if self.allocations and not (device if need.gpus else self._fits(need)):
@@ -45,6 +47,7 @@ class Capacity:
         return allocation
 
     def release(self, allocation: Allocation) -> None:
+        """Free the resources of a finished run."""
         self.allocations.remove(allocation)
 
     def _fits(self, more: ResourceEstimate) -> bool:
@@ -54,7 +57,10 @@ class Capacity:
         ) + more.memory_bytes <= self.memory
 
     def _free_device(self, config: TrainConfig) -> tuple[str | None, str | None]:
-        """One run for each GPU: the one that the configuration names by number, or any that is free."""
+        """Return the GPU of a run, and the only one that its process may see.
+
+        A GPU takes one run. A configuration may name its GPU by number; otherwise any free one is used.
+        """
         taken = {allocation.device for allocation in self.allocations}
         index = None if config.device == "auto" else torch.device(config.device).index
         if index is not None:
@@ -65,13 +71,14 @@ class Capacity:
 
 
 def visible_devices() -> list[str]:
+    """Return the GPUs of this process, as CUDA_VISIBLE_DEVICES names them."""
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     count = torch.cuda.device_count()
     return named[:count] if named else [str(number) for number in range(count)]
 
 
 def free_memory() -> int:
-    """Bytes that new processes may take: what the system has free, and what a container allows."""
+    """Return the bytes that new processes may take, within the limits of the system and the container."""
     return int(USABLE * min(_system_memory(), _container_memory()))
 
 

@@ -1,7 +1,7 @@
-"""What a worker does with a job: train or resume it, then make the evaluations that are missing.
+"""Execute a job in a worker: train or resume its run, then make the missing evaluations.
 
-The lock of the run (:meth:`firststep.training.Run.lock`) arbitrates between workers of all schedulers: a
-worker that does not get it waits, and then looks again at what is left to do.
+The lock of the run (:meth:`firststep.training.Run.lock`) arbitrates between the workers of all schedulers. A
+worker that does not get the lock waits, and then checks again what is left to do.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ SECONDS_BETWEEN_EVENTS = 0.2  # of one worker
 
 
 def execute_job(job: Job, on_event: OnEvent, threads: int) -> JobEvent:
-    """Do what is left of a job and return its final event; a failure is an event too.
+    """Execute the rest of a job and return its final event; a failure is an event too.
 
     Args:
-        job: what to do.
+        job: to execute.
         on_event: called with the events before the final one.
         threads: CPU threads for a run whose configuration does not set them.
     """
@@ -86,7 +86,7 @@ def _train(job: Job, on_event: OnEvent, data: Dataset) -> None:
                 train(job.config, job.folder, on_update=on_update, data=data)
         except RunTaken:
             with _locked(job, on_event):
-                pass  # it is free again: see what is left
+                pass  # the run is free again: check what is left
 
 
 def _evaluate(job: Job, spec: EvaluationSpec, on_event: OnEvent, data: Dataset) -> None:
@@ -105,7 +105,7 @@ def _evaluate(job: Job, spec: EvaluationSpec, on_event: OnEvent, data: Dataset) 
 
 @contextlib.contextmanager
 def _locked(job: Job, on_event: OnEvent) -> Iterator[None]:
-    """Hold the run's lock, after waiting for the process that has it."""
+    """Wait for the run's lock and hold it."""
     reported = False
     while True:
         try:
@@ -121,7 +121,7 @@ def _locked(job: Job, on_event: OnEvent) -> Iterator[None]:
 
 
 def _throttled(on_event: OnEvent) -> Callable[[JobEvent, bool], None]:
-    """Gives a function of (event, whether it must be passed on) that drops events which come too fast."""
+    """Return a function of (event, whether it must be passed on) that drops too frequent events."""
     last = float("-inf")
 
     def send(event: JobEvent, must: bool) -> None:

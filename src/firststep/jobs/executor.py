@@ -1,4 +1,4 @@
-"""Where jobs are executed: the interface, and its simplest implementation."""
+"""The interface of executors, and the simplest one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firststep.jobs.job import Job, OnEvent
 
 
 class Executor(Protocol):
-    """What runs jobs: ``InlineExecutor``, ``LocalExecutor``, ``RayExecutor``, or one of your own.
+    """An object that runs jobs: ``InlineExecutor``, ``LocalExecutor``, ``RayExecutor``, or your own.
 
     Examples:
         >>> from firststep.jobs import Executor, InlineExecutor
@@ -28,7 +28,7 @@ class Executor(Protocol):
 
 
 class InlineExecutor:
-    """One job after another in this process: for debuggers, and for jobs shorter than a process's start.
+    """Run jobs one after another in this process: for debuggers and for very short jobs.
 
     Examples:
         >>> from firststep.jobs import InlineExecutor, Job, run_jobs

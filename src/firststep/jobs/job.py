@@ -11,7 +11,7 @@ from firststep.errors import FirststepError
 from firststep.training import Run, TrainConfig, TrainingProgress, saved_progress
 
 MACHINE_SETTINGS = ("data_path", "cache", "device", "threads", "log")
-"""Fields of a configuration that say where a run is computed, not what: a resumed run may change them."""
+"""Settings that say where a run is computed, not what: a resumed run may change them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,17 +25,18 @@ class EvaluationSpec:
     """
 
     name: str
-    """Of the result files: ``<run folder>/evaluations/<name>.json`` and ``.csv``."""
+    """Name of the result files: ``<run folder>/evaluations/<name>.json`` and ``.csv``."""
     options: dict[str, Any]
     """Keyword arguments of :meth:`firststep.training.TrainedModel.evaluate`."""
     which: str = "best"
     """Checkpoint: ``best`` by validation, or ``last``."""
 
     def path(self, folder: Path) -> Path:
-        """Where the results of a run in ``folder`` go, without the suffix."""
+        """Return the path of the result files of a run in ``folder``, without the suffix."""
         return folder / "evaluations" / self.name
 
     def is_done(self, folder: Path) -> bool:
+        """Return whether the results of a run in ``folder`` exist."""
         path = self.path(folder)
         return path.with_name(f"{path.name}.json").is_file()
 
@@ -58,12 +59,14 @@ class Job:
 
     @property
     def run(self) -> Run:
+        """The run in the job's folder."""
         return Run(self.folder)
 
     def is_trained(self) -> bool:
-        """Whether the run has all its updates or stopped early.
+        """Return whether the run has all its updates or stopped early.
 
-        A run with other settings in its folder is refused.
+        Raises:
+            FirststepError: if the folder holds a run with other settings.
         """
         if not self.run.record_path.is_file():
             return False
@@ -71,13 +74,15 @@ class Job:
         return self.config.is_finished(*saved_progress(self.run.checkpoint_path("last")))
 
     def missing_evaluations(self) -> list[EvaluationSpec]:
+        """Return the evaluations without results."""
         return [spec for spec in self.evaluations if not spec.is_done(self.folder)]
 
     def is_done(self) -> bool:
+        """Return whether the run is trained and has all its evaluations."""
         return self.is_trained() and not self.missing_evaluations()
 
     def _refuse_other_settings(self) -> None:
-        """A run with other settings is somebody's work: neither resumed nor overwritten."""
+        """Raise an error if the folder holds a run with other settings: it must not be overwritten."""
         found, wanted = self.run.config.to_json(), self.config.to_json()
         for field, value in wanted.items():
             if field not in MACHINE_SETTINGS and found[field] != value:
@@ -100,7 +105,7 @@ Examples:
 
 @dataclass(frozen=True, kw_only=True)
 class JobEvent:
-    """What has happened to a job.
+    """A change in the state or progress of a job.
 
     Examples:
         >>> from firststep.jobs import JobEvent
@@ -125,7 +130,7 @@ class JobEvent:
 
 
 OnEvent = Callable[[JobEvent], None]
-"""Called with everything that happens to a job.
+"""A function that is called with every event of a job.
 
 Examples:
     >>> from firststep.jobs import InlineExecutor, Job, OnEvent, run_jobs

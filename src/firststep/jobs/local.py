@@ -1,4 +1,4 @@
-"""Jobs on this machine, as many at once as its cores, GPUs and memory allow."""
+"""Run jobs on this machine, as many at once as its cores, GPUs and memory allow."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from firststep.jobs.job import Job, JobEvent, OnEvent
 from firststep.training import RunTaken
 from firststep.utils import Send, WorkerProcess
 
-POLL_SECONDS = 0.5  # between looks at jobs that another scheduler has
+POLL_SECONDS = 0.5  # between checks of jobs that another scheduler runs
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalExecutor:
-    """One process for each job. On the CPU the limits are cores and memory; a GPU takes one run.
+    """Run each job in a process. Cores and memory are the limits on the CPU; a GPU takes one run.
 
     Examples:
         >>> from firststep.jobs import LocalExecutor
@@ -30,12 +30,13 @@ class LocalExecutor:
     """
 
     at_once: int | None = None
-    """At most this many at once; default as many as fit."""
+    """Maximum number of jobs at the same time; default as many as fit."""
     retries: int = 1
-    """How often a job whose process died is resumed from its last checkpoint."""
+    """Number of times that a job whose process died is resumed from its last checkpoint."""
     share_cores: bool = False
-    """Start more jobs than there are cores, as memory allows: three jobs of one thread on two cores then take
-    1.5 times as long as one, instead of twice."""
+    """Whether to start more jobs than there are cores, if memory allows.
+
+    Three jobs of one thread on two cores then take 1.5 times as long as one, instead of twice."""
 
     def __post_init__(self) -> None:
         if self.at_once is not None and self.at_once < 1:
@@ -51,7 +52,7 @@ class LocalExecutor:
 
 
 def run_in_worker(send: Send, job: Job, threads: int, visible_device: str | None) -> None:
-    """The function of a worker process; ``visible_device`` is the only GPU that it sees, None for all."""
+    """Execute a job in a worker process; ``visible_device`` is the only GPU that it sees, None for all."""
     if visible_device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = visible_device  # before CUDA is initialised
     keep_freed_memory()  # the process is ours
@@ -79,7 +80,7 @@ class _Scheduler:
                 time.sleep(POLL_SECONDS)  # another scheduler has all that is left
 
     def stop(self) -> None:
-        """All save and stop; a second interrupt kills them."""
+        """Make all workers save and stop; a second interrupt kills them."""
         self.queue.clear()
         self.retries.clear()
         try:
@@ -99,7 +100,7 @@ class _Scheduler:
                 continue
             allocation = self.capacity.acquire(job.config)
             if allocation is None:
-                return  # in order: smaller jobs must not overtake a large one for ever
+                return  # keep the order, or small jobs could delay a large one forever
             self.queue.remove(job)
             if self._is_finished(job):
                 self.capacity.release(allocation)
@@ -110,7 +111,7 @@ class _Scheduler:
                 self.workers[worker] = job, allocation
 
     def _is_finished(self, job: Job) -> bool:
-        """Whether another scheduler has done it meanwhile, or it cannot be done."""
+        """Return whether another scheduler has finished the job meanwhile, or it has failed."""
         try:
             if job.is_done():
                 self._report(JobEvent(job=job.name, state="skipped", text="done elsewhere"))
@@ -151,7 +152,7 @@ class _Scheduler:
 
 
 def _is_elsewhere(job: Job) -> bool:
-    """Whether another process trains or evaluates it now: other jobs go first, and then it is often done."""
+    """Return whether another process has the job now; then other jobs go first."""
     if not job.folder.is_dir():
         return False
     try:

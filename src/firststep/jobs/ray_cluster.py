@@ -1,8 +1,8 @@
-"""Ray itself: imported only when asked for, connected to, and kept quiet.
+"""Import Ray on demand, connect to it, and suppress its notices.
 
-Ray (2.60) writes notices about workers and nodes on the driver's standard output, from a thread of its own,
-pages of them when a node dies, whatever its logging options are. They would break the progress view and the
-tables. They are in Ray's own logs, and what matters in them is in our events.
+Ray (2.60) writes notices about workers and nodes to the driver's standard output, from a thread of its own
+and whatever its logging options are. They would break the progress view and the tables. Ray's own logs keep
+them, and our events report what matters.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _shutting_down = threading.local()
 
 
 def import_ray() -> Any:
+    """Return the module ``ray``; the error says how to install it."""
     try:
         return importlib.import_module("ray")
     except ModuleNotFoundError as error:
@@ -34,7 +35,7 @@ def import_ray() -> Any:
 
 @contextlib.contextmanager
 def ray_connection(ray: Any, address: str | None) -> Iterator[None]:
-    """Connected within the block; a connection that exists already is used and left open."""
+    """Connect to Ray within the block; an existing connection is used and left open."""
     if ray.is_initialized():
         yield
         return
@@ -57,7 +58,7 @@ def ray_connection(ray: Any, address: str | None) -> Iterator[None]:
 
 
 def _refuse_unreachable(address: str | None) -> None:
-    """Where nothing listens, Ray itself would try for minutes."""
+    """Raise an error if nothing listens at the address: Ray itself would try for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
         return  # auto, local, or left to Ray
@@ -70,7 +71,7 @@ def _refuse_unreachable(address: str | None) -> None:
 
 @contextlib.contextmanager
 def event_queue(ray: Any) -> Iterator[Any]:
-    """A queue for events from the workers, on the driver's own node, which is not lost while we listen."""
+    """Yield a queue for events of the workers, on the driver's node: other nodes may die."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
     this_node = ray.get_runtime_context().get_node_id()
     options = {
@@ -85,7 +86,7 @@ def event_queue(ray: Any) -> Iterator[Any]:
 
 
 class _WithoutNotices:
-    """A stream that drops what Ray's thread writes."""
+    """A stream that drops the text of Ray's thread."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -101,7 +102,7 @@ class _WithoutNotices:
 
 @contextlib.contextmanager
 def without_notices() -> Iterator[None]:
-    """Within the block, standard output drops Ray's notices."""
+    """Drop Ray's notices from standard output within the block."""
     filtered: Any = _WithoutNotices(sys.stdout)
     with contextlib.redirect_stdout(filtered):
         yield

@@ -1,7 +1,7 @@
-"""Jobs on a Ray cluster: every run is a task with stated resources, which Ray places and restarts.
+"""Run jobs on a Ray cluster: every run is a task with stated resources, which Ray places and restarts.
 
-The run folders must be on a file system that all nodes share: it holds the checkpoints from which a task is
-resumed when its worker or node has died, and the locks that keep two tasks out of one run.
+The run folders must be on a file system that all nodes share. It holds the checkpoints from which a task is
+resumed after its worker or node has died, and the locks that keep two tasks out of one run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECONDS_TO_SAVE = 60.0  # that workers have after an interrupt
 
 @dataclass(frozen=True)
 class RayExecutor:
-    """Each job as a Ray task.
+    """Run each job as a Ray task.
 
     A connection that the program has already made (``ray.init``) is used and left open.
 
@@ -37,10 +37,11 @@ class RayExecutor:
     """
 
     address: str | None = None
-    """Of the cluster: ``auto``, ``host:port`` or ``ray://host:port``; default Ray's own choice, which is
-    RAY_ADDRESS, a cluster that runs on this machine, or a new one of this machine alone."""
+    """Address of the cluster: ``auto``, ``host:port`` or ``ray://host:port``.
+
+    By default Ray chooses: RAY_ADDRESS, a cluster that runs on this machine, or a new one here."""
     retries: int = 3
-    """How often a job whose worker or node died is resumed from its last checkpoint."""
+    """Number of times that a job whose worker or node died is resumed from its last checkpoint."""
 
     def __post_init__(self) -> None:
         import_ray()  # fails at once if Ray is not installed

@@ -1,18 +1,16 @@
-"""The CPUs, GPUs and memory of a run, estimated from its configuration.
+"""Estimate the CPUs, GPUs and memory of a run from its configuration.
 
-The memory is the peak of one task. With A the values that one image leaves in the network (the outputs of all
-its layers), the terms are:
+The memory is the peak of one task. Let A be the number of outputs of all layers for one image. The parts are:
 
-- the query loss saves what its images computed for the backward pass;
-- a step of second order saves what the support images computed forward and backward. The stepwise engine
-  has the steps that it saves (:func:`saved_steps`) in memory while the query loss is computed, and at least
-  one while it pulls back; the unrolled engine has all K;
-- the conditioning of more than the classifier pulls back one row for each support image, in blocks of a
-  bounded size;
+- the activations of the query images, which the query loss saves for its backward pass;
+- the activations of the support images, forward and backward, per saved step of second order. The stepwise
+  engine holds :func:`saved_steps` steps during the query loss, and at least one during the pull-back. The
+  unrolled engine holds all K;
+- the Jacobian of the conditioning loss beyond the classifier, one row per support image, in bounded blocks;
 - parameters, their gradients, Adam's moments and the K+1 parameter sets of a trajectory.
 
 The factors are fits to peaks measured on the CPU; tests/jobs/test_resources.py compares them with real runs.
-It is an estimate: a job that needs more than a machine has is started alone rather than refused.
+A job whose estimate exceeds the machine's memory is started alone rather than refused.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class ResourceEstimate:
 
 
 def estimate_resources(config: TrainConfig, *, gpu: bool | None = None) -> ResourceEstimate:
-    """What a run of this configuration needs.
+    """Return the resources that a run of this configuration needs.
 
     Args:
         config: the run. One that does not set its threads (0) counts as one CPU.
@@ -85,7 +83,7 @@ def estimate_resources(config: TrainConfig, *, gpu: bool | None = None) -> Resou
 
 
 def saved_steps(config: TrainConfig, step_bytes: float) -> int:
-    """How many inner steps hold what they computed while the query loss is computed."""
+    """Return the number of inner steps whose activations are in memory during the query loss."""
     if config.engine == "unrolled":
         return config.steps
     if config.memory is None:
@@ -119,7 +117,7 @@ def _memory(config: TrainConfig) -> int:
 
 
 def _values_per_image(network: nn.Module, channels: int, size: int) -> int:
-    """The values that all layers put out for an image."""
+    """Return the number of outputs of all layers for one image."""
     count = 0
 
     def add(_module: nn.Module, _inputs: object, output: Tensor) -> None:
