@@ -22,7 +22,7 @@ from firststep.paper import (
     protocol,
 )
 from firststep.paper.experiment import WITHIN
-from firststep.paper.experiments.rivals import RIVALS
+from firststep.paper.experiments.further import RIVALS
 from firststep.paper.plan import run_name
 from runs import TINY
 

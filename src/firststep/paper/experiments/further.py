@@ -48,7 +48,18 @@ def heads() -> Experiment:
 
 
 RIVALS = (
-    *("maml", "fomaml", "anil", "boil", "meta-sgd", "meta-curvature", "modgrad", "warp-maml", "gap", "maml++"),
+    *(
+        "maml",
+        "fomaml",
+        "anil",
+        "boil",
+        "meta-sgd",
+        "meta-curvature",
+        "modgrad",
+        "warp-maml",
+        "gap",
+        "maml++",
+    ),
     "gauss-newton",
 )
 """Methods of few-shot classification; inner optimisers are not among them."""
