@@ -70,10 +70,11 @@ Few images tell little: test it on images of your own before you rely on it.
 
 def learner_card(record: RunRecord, evaluations: Sequence[Evaluation], licence: str | None) -> ModelCard:
     """Return the card of a meta-learner."""
-    config, size = record.config, record.preprocessing.image_size
+    config, images = record.config, record.preprocessing
     loss = f"{config.conditioning} on {config.subset}, weight {config.gamma:g}"
     training = {
-        "data": f"{config.data}, fingerprint `{record.data_fingerprint}`, {size} px",
+        "data": f"{config.tasks or config.data}, fingerprint `{record.data_fingerprint}`"
+        + (f", {images.image_size} px" if images else ""),
         "inner loop": f"{config.method_label}, {config.steps} steps, rate {_or(config.rate, 'its own')}",
         "conditioning loss": "none" if config.conditioning_loss is None else loss,
         "meta-updates": f"{config.total_updates} of {config.meta_batch} tasks, seed {config.seed}",
@@ -89,7 +90,9 @@ def learner_card(record: RunRecord, evaluations: Sequence[Evaluation], licence: 
         any_ways=""
         if config.head == "per-class"
         else f"; its {config.head} head takes any number of classes",
-        shape=f"[n, {record.preprocessing.channels}, {size}, {size}]",
+        shape=f"[n, {images.channels}, {images.image_size}, {images.image_size}]"
+        if images
+        else "as its tasks give them",
         tests="\n\n".join(map(_test, evaluations)) or "Not tested. `firststep evaluate` tests it.",
         training=_table(training),
     )

@@ -50,7 +50,7 @@ assert_type(fs.conditioning_loss(torch.randn(4, 8), torch.randn(4, 5), labels[:4
 
 dataset = open_dataset("glyphs", image_size=16)
 episode = Episodes(dataset.split("val"), ways=5, shots=1, queries=3, seed=0)[0]
-assert_type(episode.support_y, np.ndarray)
+assert isinstance(episode.support_y, np.ndarray)  # targets of regression may be tuples or dicts
 
 
 @register_logger("typed")
