@@ -18,7 +18,7 @@ import torch
 from hypothesis import settings
 
 from firststep.utils.registry import Registry
-from missing_compiler import pytest_runtest_call  # noqa: F401, a hook of this name
+from missing_compiler import pytest_runtest_call, pytest_runtest_setup  # noqa: F401, hooks of these names
 from strict_skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401, hooks of these names
 from warm_cli import WarmCommands
 

@@ -32,7 +32,11 @@ def test_a_skip_that_is_not_listed_fails_in_ci(ci: str, expected: str, tmp_path:
     (tmp_path / "test_skips.py").write_text(TESTS.format(listed=listed))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "strict_skips", "--rootdir", tmp_path, tmp_path],
-        env={**os.environ, "CI": ci, "PYTHONPATH": str(Path(__file__).parent / "helpers")},
+        env={
+            **{name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
+            "CI": ci,
+            "PYTHONPATH": str(Path(__file__).parent / "helpers"),
+        },
         cwd=tmp_path,
         capture_output=True,
         text=True,

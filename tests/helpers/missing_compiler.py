@@ -23,3 +23,6 @@ def pytest_runtest_call() -> Iterator[None]:
         if SAYS in str(error) and shutil.which("g++") is None:
             pytest.skip(REASON)
         raise
+
+
+pytest_runtest_setup = pytest_runtest_call  # fixtures compile too
