@@ -13,6 +13,8 @@ from firststep import build_backbone, maml
 from firststep.functional import FunctionalModule
 from firststep.metagradient.compiler import compiled, trace
 from firststep.metagradient.compiler.passes import PREPARE, apply
+from firststep.metagradient.eager import StepInput
+from firststep.metagradient.objective import Losses
 
 
 def wrong_strides(value: Tensor) -> Tensor:
@@ -44,8 +46,8 @@ def test_a_pull_back_for_wrong_strides_is_compiled_again(
 
     monkeypatch.setattr(compiled, "compile_graph", prepared)
     monkeypatch.setattr(compiled, "expected_results", predicted)
-    steps = compiled.CompiledSteps(model, maml(0.1), None)
-    steps.saved_bytes(model.params(), {}, images, torch.arange(5))
+    steps = compiled.CompiledSteps(model, maml(0.1), None, Losses())
+    steps.saved_bytes(StepInput(model.params(), {}, {}), images, torch.arange(5))
     pull_back, _step, *again = received
     assert len(again) == (0 if right else 1)
     # The last arguments of the pull-back are the saved tensors.

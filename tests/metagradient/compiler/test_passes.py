@@ -11,7 +11,8 @@ from firststep.metagradient.compiler.compiled import to_channels_last
 from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.passes import CLEAN_UP, PREPARE, REWRITE, ROUTINES, apply
 from firststep.metagradient.compiler.trace import flatten, trace_graph
-from firststep.metagradient.eager import EagerSteps
+from firststep.metagradient.eager import Cotangents, EagerSteps, StepInput
+from firststep.metagradient.objective import Losses
 from networks import small_conv, small_resnet, small_task
 
 
@@ -22,19 +23,20 @@ def test_rewritten_and_split_graphs_compute_the_same(network: object, channels_l
     if network is small_conv:
         task = small_task()
     images = to_channels_last(task.support_x) if channels_last else task.support_x
-    steps, params = EagerSteps(model, maml(0.2), Conditioning()), model.params()
-    cotangents = {name: torch.ones_like(value) for name, value in params.items()}
+    steps, params = EagerSteps(model, maml(0.2), Conditioning(), Losses()), model.params()
+    cotangents = Cotangents({name: torch.ones_like(value) for name, value in params.items()}, {})
 
     def both(*arguments: object) -> object:
-        output, saved = steps.forward(*arguments[:4], save=True)  # type: ignore[arg-type]
-        return output, steps.pull_back(saved, *arguments[4:])  # type: ignore[arg-type]
+        output, saved = steps.forward(*arguments[:3], save=True)  # type: ignore[arg-type]
+        return output, steps.pull_back(saved, *arguments[3:])  # type: ignore[arg-type]
 
-    arguments = (params, {}, images, task.support_y, cotangents, torch.ones((), dtype=torch.float64))
+    start = StepInput(params, {}, {})
+    arguments = (start, images, task.support_y, cotangents, torch.ones((), dtype=torch.float64))
     expected = flatten(both(*arguments))
     graph, _ = trace_graph(both, arguments)
     apply(REWRITE, graph)
-    leaves, outputs = flatten(arguments), len(flatten(steps.forward(*arguments[:4], save=False)[0]))
-    inputs = len(flatten(arguments[:4]))
+    leaves, outputs = flatten(arguments), len(flatten(steps.forward(*arguments[:3], save=False)[0]))
+    inputs = len(flatten(arguments[:3]))
     parts = partition(graph, inputs, outputs)
     forward = parts.forward(*leaves[:inputs])
     backward = parts.backward(*leaves, *forward[outputs:])

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from firststep import Conditioning
 from firststep.functional import FunctionalModule
+from firststep.losses import cross_entropy
 from firststep.metagradient.compiler import pooling, rows
 from networks import small_conv, small_task
 
@@ -80,7 +81,15 @@ def test_pooling_in_jacobian_rows_is_replaced(monkeypatch: pytest.MonkeyPatch) -
     graphs = []
     monkeypatch.setattr(rows, "compile_graph", lambda graph, _: graphs.append(graph) or graph)
     model, task = FunctionalModule(small_conv()), small_task()
-    rows.CompiledRows(model, Conditioning(subset="all"), model.params(), task.support_x, task.support_y)
+    rows.CompiledRows(
+        model,
+        Conditioning(subset="all"),
+        cross_entropy,
+        model.params(),
+        task.support_x,
+        task.support_y,
+        len(task.support_y),
+    )
     names = {str(node.target) for graph in graphs for node in graph.graph.nodes}
     assert any("gather_2x2" in name for name in names)
     assert not {

@@ -15,7 +15,10 @@ from torch.fx import GraphModule, Node
 
 from firststep import Conditioning, build_backbone, maml
 from firststep.functional import FunctionalModule
+from firststep.losses import cross_entropy
 from firststep.metagradient.compiler import compiled, rows
+from firststep.metagradient.eager import StepInput
+from firststep.metagradient.objective import Losses
 from firststep.metagradient.stepwise import DEFAULT_MEMORY, MOST_SAVED
 from networks import generator
 
@@ -36,10 +39,10 @@ def graphs(request: pytest.FixtureRequest) -> tuple[FunctionalModule, Graphs]:
     model = FunctionalModule(build_backbone(request.param, image_size=84, channels=3))
     images = torch.randn(5, 3, 84, 84, generator=generator(0))
     found: list[GraphModule] = []
-    steps = compiled.CompiledSteps(model, maml(0.1), None)
+    steps = compiled.CompiledSteps(model, maml(0.1), None, Losses())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "compile_graph", lambda graph, _: found.append(graph) or graph)
-        saved = steps.saved_bytes(model.params(), {}, images, torch.arange(5))
+        saved = steps.saved_bytes(StepInput(model.params(), {}, {}), images, torch.arange(5))
     pull_back, step = found[:2]
     return model, Graphs(step, pull_back, saved)
 
@@ -119,7 +122,9 @@ def row_graphs(request: pytest.FixtureRequest) -> RowGraphs:
     found: list[GraphModule] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "compile_graph", lambda graph, _: found.append(graph) or graph)
-        rows.CompiledRows(model, Conditioning(subset="all"), model.params(), images, torch.arange(5))
+        rows.CompiledRows(
+            model, Conditioning(subset="all"), cross_entropy, model.params(), images, torch.arange(5), 5
+        )
     return RowGraphs(*found)
 
 
