@@ -28,7 +28,7 @@ def check(
     attach the file of ``--json`` when you report a problem.
 
     Args:
-        device: auto (cuda, then mps, then cpu), cpu, cuda, cuda:1, mps.
+        device: auto (cuda if there is one, else cpu), cpu, cuda, cuda:1.
         compile: Check the compiled engine too, which needs a C++ compiler on a CPU.
         json: Where the report goes as JSON.
     """

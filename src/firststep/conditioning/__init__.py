@@ -10,7 +10,7 @@ from firststep.conditioning.classifier import classifier_gram, linear_gram, outp
 from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
 from firststep.conditioning.jacobian_rows import gram_in_graph
 from firststep.conditioning.loss import conditioning_loss
-from firststep.conditioning.precision import exact, exact_device, has_float64
+from firststep.conditioning.precision import has_float64
 from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss
 from firststep.conditioning.residuals import cross_entropy_residuals, residuals, scaled_errors
 from firststep.conditioning.saved_memory import counting_saved
@@ -35,8 +35,6 @@ __all__ = [
     "counting_saved",
     "cross_entropy_residuals",
     "eigenvalues",
-    "exact",
-    "exact_device",
     "gram_in_graph",
     "has_float64",
     "jacobian_gram",

@@ -1,9 +1,8 @@
-"""Float64 on every device: where a device has none, the n x n part runs on the CPU."""
+"""Which devices have float64, in which Gram matrices and their spectra are computed."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 WITHOUT_FLOAT64 = {"mps"}
 """Types of devices that have no float64."""
@@ -18,16 +17,3 @@ def has_float64(device: torch.device) -> bool:
         (True, False)
     """
     return device.type not in WITHOUT_FLOAT64
-
-
-def exact_device(device: torch.device) -> torch.device:
-    """Return where float64 tensors of computations on ``device`` live: there, or on the CPU."""
-    return device if has_float64(device) else torch.device("cpu")
-
-
-def exact(tensor: Tensor) -> Tensor:
-    """Return a tensor in float64, on the CPU if its device has none; differentiable.
-
-    Everything that is computed from it stays there, and gradients flow back to the device.
-    """
-    return tensor.double() if has_float64(tensor.device) else tensor.cpu().double()

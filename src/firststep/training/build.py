@@ -21,6 +21,7 @@ from firststep.backbones import (
     make_network,
     native_image_size,
 )
+from firststep.conditioning import has_float64
 from firststep.data import (
     Augmentation,
     Dataset,
@@ -39,14 +40,12 @@ from firststep.meta_learner import MetaLearner
 from firststep.methods import Method, build_method
 from firststep.training.config import TrainConfig
 
-ACCELERATORS = ("cuda", "mps")
-"""Types of devices that ``auto`` prefers to the CPU, in order."""
 VALIDATION_SEED = 1_000_001
 """Seed of the validation episodes; training and test episodes have seeds of their own."""
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of this name; ``auto`` takes cuda, then mps, then cpu."""
+    """Return the device of this name; ``auto`` takes cuda if there is one, else cpu."""
     available = available_devices()
     if name == "auto":
         return torch.device(available[0])
@@ -54,7 +53,9 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise FirststepError(f"{name} is not a device; here are {', '.join(available)}") from None
-    if device.type in ACCELERATORS and device.type not in available:
+    if not has_float64(device):
+        raise FirststepError(f"device {name} has no float64, in which spectra are computed; use cpu")
+    if device.type == "cuda" and device.type not in available:
         raise FirststepError(f"device {name}: PyTorch sees none here; there are {', '.join(available)}")
     try:
         torch.empty(1, device=device).fill_(1.0).item()
@@ -66,11 +67,10 @@ def choose_device(name: str) -> torch.device:
 
 
 def available_devices() -> list[str]:
-    """Return the types of devices that PyTorch sees here, the fastest first."""
+    """Return the types of devices that can be used here, the fastest first."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns of missing drivers
-        seen = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    return [*(name for name in ACCELERATORS if seen[name]), "cpu"]
+        return ["cuda", "cpu"] if torch.cuda.is_available() else ["cpu"]
 
 
 class DataSettings(Protocol):
