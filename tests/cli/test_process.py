@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from warm_cli import WarmCommands
 
 # A user's module is imported after the process was prepared.
@@ -58,3 +60,21 @@ def test_a_program_that_calls_a_command_is_left_as_it_is(tmp_path: Path) -> None
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "None"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals on Windows")
+def test_a_wrong_flag_on_a_terminal_is_one_line_without_colour_codes() -> None:
+    """tyro colours its message for a terminal; we take the message apart."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "firststep", "train", "glyphs", "--compile", "False"]
+    done = subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, timeout=120)
+    os.close(theirs)
+    said = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert done.returncode == 2
+    assert said.startswith("firststep: 'False' is not understood here (")
+    assert said.count("\n") == 1
+    assert "\x1b" not in said
+    assert "x1b" not in said

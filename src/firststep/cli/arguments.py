@@ -73,7 +73,9 @@ def _parsed(
     except SystemExit as end:
         if end.code in (0, None):  # help was shown
             return lambda: None
-        raise WrongArguments(f"{explain(text.getvalue(), arguments)} ({prog} --help explains)") from None
+        # tyro colours its text if the terminal has colours, wherever the text goes.
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", text.getvalue())
+        raise WrongArguments(f"{explain(plain, arguments)} ({prog} --help explains)") from None
 
 
 @contextlib.contextmanager
