@@ -101,6 +101,8 @@ class Predictions:
             lines.append([row["image"], label, row["class"], f"{100 * row['probability']:.1f} %", mark])
         if self.labels is None:
             lines = [[image, answer, probability] for image, _, answer, probability, _ in lines]
+        elif not any(line[-1] for line in lines):  # nothing is wrong
+            lines = [line[:-1] for line in lines]
         others = [min(LONGEST_NAME, max(map(len, column))) for column in list(zip(*lines, strict=True))[1:]]
         room = width - sum(others) - 3 * len(lines[0]) - 1  # borders
         head, *rest = lines
