@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+COMPILED, CACHE = "TORCHINDUCTOR_CACHE_DIR", "FIRSTSTEP_CACHE"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -43,6 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if COMPILED not in os.environ:  # the workers of pytest-xdist inherit it
         os.environ[COMPILED] = tempfile.mkdtemp(prefix="firststep-tests-compiled-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ[COMPILED], ignore_errors=True))
+    if CACHE not in os.environ and not os.access(os.path.expanduser("~"), os.W_OK):
+        os.environ[CACHE] = tempfile.mkdtemp(prefix="firststep-tests-cache-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ[CACHE], ignore_errors=True))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
