@@ -33,6 +33,7 @@ from firststep.meta_learner import MetaLearner
 from firststep.metagradient import CONDITIONING_LOSSES, Conditioning
 from firststep.rules import (
     METHODS,
+    QUERY_WEIGHTS,
     Method,
     Rule,
     adam,
@@ -42,6 +43,7 @@ from firststep.rules import (
     build_method,
     chain,
     clip_by_norm,
+    equal_query_weights,
     fomaml,
     gap,
     gauss_newton,
@@ -63,6 +65,7 @@ __all__ = [
     "CONDITIONING_LOSSES",
     "LOSSES",
     "METHODS",
+    "QUERY_WEIGHTS",
     "Backbone",
     "Conditioning",
     "FirststepError",
@@ -87,6 +90,7 @@ __all__ = [
     "cross_entropy",
     "cross_entropy_residuals",
     "eigenvalues",
+    "equal_query_weights",
     "fomaml",
     "functional",
     "gap",

@@ -1,10 +1,17 @@
-"""MAML++'s weights of the query losses: equal at first, the last alone in the end."""
+"""Weights of the query losses after every inner step: MAML++'s, equal ones, and their use in training."""
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
+from pathlib import Path
 
-from firststep import METHODS, annealed_query_weights, build_method
+import pytest
+import torch
+
+from firststep import METHODS, QUERY_WEIGHTS, annealed_query_weights, build_method
+from firststep.evaluation import to_task
+from firststep.training import build_meta_learner, open_data, train, training_episodes
+from runs import TINY
 
 
 def test_annealing() -> None:
@@ -30,3 +37,22 @@ def test_only_maml_plus_plus_counts_earlier_steps(name: str) -> None:
 def test_bad_arguments_are_named(arguments: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="update must be at least 0, updates and steps at least 1"):
         annealed_query_weights(*arguments)
+
+
+@pytest.mark.parametrize("name", ["last", "equal", "annealed"])
+def test_training_is_the_loop_that_passes_them(name: str, tmp_path: Path) -> None:
+    config = replace(TINY, updates=3, validate_every=3, query_weights=name)
+    last = train(config, tmp_path / "run").load("last", torch.device("cpu"))
+    data = open_data(config)
+    meta = build_meta_learner(config, data.preprocessing)
+    episodes = training_episodes(config, data)
+    optimizer = torch.optim.Adam(meta.parameters(), config.outer_rate)
+    for update in range(3):
+        first = update * config.meta_batch
+        tasks = [to_task(episodes[first + n], meta.device) for n in range(config.meta_batch)]
+        optimizer.zero_grad()
+        meta(tasks, query_weights=QUERY_WEIGHTS[name](update, 3, config.steps)).backward()
+        optimizer.step()
+    for parameter, expected in meta.state_dict().items():
+        torch.testing.assert_close(last.model[parameter], expected, rtol=2e-4, atol=2e-6)
+    assert config.method_label == f"maml, {name} weights"

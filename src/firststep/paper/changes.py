@@ -28,7 +28,7 @@ class BeyondTraining:
 
 DECIDED = (
     *("data", "data_path", "partial", "ways", "shots", "backbone", "network", "pretrained"),
-    *("method", "steps", "conditioning", "subset", "seed"),
+    *("method", "steps", "query_weights", "conditioning", "subset", "seed"),
 )
 """Settings of ``TrainConfig`` that an experiment's rows or the command's own flags decide."""
 

@@ -55,6 +55,7 @@ def shape(config: TrainConfig) -> TrainConfig:
         image_size=config.image_size or get_dataset_info(config.data).image_size,
         **{name: getattr(config, name) for name in (
             "ways", "shots", "queries", "backbone", "filters", "method", "steps", "conditioning", "subset",
+            "query_weights",
             "device", "engine", "threads",
         )},
         all_every=min(1, config.all_every),

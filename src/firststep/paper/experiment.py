@@ -91,7 +91,7 @@ Examples:
     >>> list(EXPERIMENTS)
     ['figure1', 'table1', 'figure2', 'table2', 'figure3', 'table3', 'table4', 'loss-ablation',
      'ways-and-shots', 'figure4', 'preconditioners', 'figure5', 'supplement-curves',
-     'supplement-subsets', 'heads', 'rivals']
+     'supplement-subsets', 'heads', 'every-step', 'rivals']
 """
 
 
@@ -159,7 +159,12 @@ def protocol(
 
 
 def named_test(
-    *, steps: tuple[int, ...], episodes: int = 600, rate_multiplier: float = 1.0, split: str = "test"
+    *,
+    steps: tuple[int, ...],
+    episodes: int = 600,
+    rate_multiplier: float = 1.0,
+    split: str = "test",
+    seed: int | None = None,
 ) -> EvaluationSpec:
     """Return a test, named by what it tests, so that experiments share the results of equal tests.
 
@@ -175,6 +180,9 @@ def named_test(
     if split == "val":
         # The paper's half-widths on this split suggest the episodes that also chose the best model.
         options |= {"split": split, "seed": VALIDATION_SEED}
+    elif seed is not None:
+        options["seed"] = seed
+        longer += f"-seed{seed}"
     return EvaluationSpec(name=f"{split}-{episodes}episodes-steps{which}{longer}", options=options)
 
 

@@ -126,6 +126,7 @@ class Scale:
             episodes=min(options["episodes"], self.changes.get("episodes", options["episodes"])),
             rate_multiplier=options["rate_multiplier"],
             split=options.get("split", "test"),
+            seed=options.get("seed"),
         )
 
     @property

@@ -8,7 +8,7 @@ from firststep.rules.meta_curvature import meta_curvature
 from firststep.rules.modgrad import modgrad
 from firststep.rules.warp_maml import warp_maml
 from firststep.rules.gap import gap
-from firststep.rules.maml_plus_plus import annealed_query_weights, maml_plus_plus
+from firststep.rules.maml_plus_plus import maml_plus_plus
 from firststep.rules.gauss_newton import gauss_newton
 from firststep.rules.momentum import momentum
 from firststep.rules.adam import adam, rmsprop
@@ -16,11 +16,13 @@ from firststep.rules.adam import adam, rmsprop
 
 from firststep.rules.compose import chain, clip_by_norm, scaled, stateless, weight_decay
 from firststep.rules.method import Method
+from firststep.rules.query_weights import QUERY_WEIGHTS, annealed_query_weights, equal_query_weights
 from firststep.rules.registry import METHODS, MethodBuilder, build_method, register_method
 from firststep.rules.rule import Moves, Rule, SupportLoss, descend, no_parameters, require_rate, require_rule
 
 __all__ = [
     "METHODS",
+    "QUERY_WEIGHTS",
     "Method",
     "MethodBuilder",
     "Moves",
@@ -34,6 +36,7 @@ __all__ = [
     "chain",
     "clip_by_norm",
     "descend",
+    "equal_query_weights",
     "fomaml",
     "gap",
     "gauss_newton",

@@ -9,39 +9,9 @@ import torch
 from firststep.network import FunctionalModule, Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.layers import norm_parameters
+from firststep.rules.query_weights import annealed_query_weights
 from firststep.rules.registry import register_method
 from firststep.rules.rule import Moves, Rule, SupportLoss, build_rule, require_rate
-
-ANNEALED_SHARE = 0.1  # share of all meta-updates; the authors anneal in the first 10 of 100 epochs
-
-
-def annealed_query_weights(update: int, updates: int, steps: int) -> tuple[float, ...] | None:
-    """Return the weights of the query losses after steps 1..K; None once only the last step counts.
-
-    All weights start at 1/K. Over the first tenth of training the last weight rises to 1 and the others fall
-    linearly to 0, so they always sum to 1. The authors stop at 3 % instead of 0. At 0 the other query losses
-    need not be computed.
-
-    Args:
-        update: the meta-update, counted from 0.
-        updates: number of meta-updates of the training.
-        steps: number of inner steps K.
-
-    Examples:
-        >>> fs.annealed_query_weights(update=0, updates=1000, steps=4)
-        (0.25, 0.25, 0.25, 0.25)
-        >>> fs.annealed_query_weights(update=500, updates=1000, steps=4)
-    """
-    if update < 0 or updates < 1 or steps < 1:
-        raise ValueError(
-            "update must be at least 0, updates and steps at least 1; "
-            f"got update={update}, updates={updates}, steps={steps}"
-        )
-    done = min(1.0, update / (ANNEALED_SHARE * updates))
-    if done == 1.0 or steps == 1:
-        return None
-    early = (1 - done) / steps
-    return (early,) * (steps - 1) + (1 - (steps - 1) * early,)
 
 
 @register_method("maml++", query_weights=annealed_query_weights)

@@ -8,19 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from firststep.rules.query_weights import QueryWeights, last_step_only
 from firststep.rules.rule import Rule
 
 Prepare = Callable[[nn.Module, torch.Generator | None], nn.Module]
-QueryWeights = Callable[[int, int, int], tuple[float, ...] | None]
 
 
 def unchanged(module: nn.Module, generator: torch.Generator | None = None) -> nn.Module:
     """Return the network as it is: ``prepare`` of a method that takes any network."""
     return module
-
-
-def last_step_only(update: int, updates: int, steps: int) -> None:
-    """Return None: ``query_weights`` of a method that uses only the query loss after the last step."""
 
 
 @dataclass(frozen=True, kw_only=True)

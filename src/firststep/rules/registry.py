@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from firststep.rules.method import Method, Prepare, QueryWeights, last_step_only, unchanged
+from firststep.rules.method import Method, Prepare, unchanged
+from firststep.rules.query_weights import QueryWeights, last_step_only
 from firststep.rules.rule import Rule
 from firststep.utils.registry import Registry
 

@@ -38,6 +38,7 @@ from firststep.data import (
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
 from firststep.methods import Method, build_method
+from firststep.rules import QUERY_WEIGHTS
 from firststep.training.config import TrainConfig
 
 VALIDATION_SEED = 1_000_001
@@ -160,6 +161,8 @@ def open_training_data(config: DataSettings, progress: ProgressCallback | None =
 
 def method_of(config: TrainConfig) -> Method:
     method = build_method(config.method, rate=config.rate, steps=config.steps)
+    if config.query_weights is not None:
+        method = replace(method, query_weights=QUERY_WEIGHTS[config.query_weights])
     moves = config.inner_moves
     return method if moves is None else replace(method, rule=method.rule.moving_only(moves))
 

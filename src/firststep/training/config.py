@@ -42,6 +42,7 @@ _REGISTRIES = {
     "method": ("firststep.methods", "METHODS"),
     "head": ("firststep.network", "HEADS"),
     "loss": ("firststep.losses", "LOSSES"),
+    "query_weights": ("firststep.rules", "QUERY_WEIGHTS"),
     "optimizer": (__name__, "OPTIMIZERS"),
     "schedule": ("firststep.training.schedule", "SCHEDULES"),
     "conditioning": ("firststep.conditioning", "CONDITIONING_LOSSES"),
@@ -228,8 +229,9 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
 
     @property
     def method_label(self) -> str:
-        """The method with its head for tables and plots, such as ``maml, shared head``."""
-        return self.method if self.head == "per-class" else f"{self.method}, {self.head} head"
+        """The method with its head and query weights for tables and plots, such as ``maml, shared head``."""
+        label = self.method if self.head == "per-class" else f"{self.method}, {self.head} head"
+        return label if self.query_weights is None else f"{label}, {self.query_weights} weights"
 
     @property
     def method_slug(self) -> str:

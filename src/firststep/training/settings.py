@@ -84,6 +84,10 @@ class MethodSettings:
     """Inner learning rate α; the method's own if left out (0.01 for maml)."""
     steps: int = 5
     """Inner steps K."""
+    query_weights: str | None = None
+    """Weights of the query losses after steps 1..K in the outer loss: last (only the last step counts), equal
+    (every step counts the same), or annealed (equal at first, only the last after a tenth of the updates).
+    The method's own if left out: annealed for maml++, last for all others."""
     gamma: float = 1.0
     """Weight γ of the conditioning loss."""
     subset: str = "cls"

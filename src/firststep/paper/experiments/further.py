@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 from firststep.network import HEADS
 from firststep.paper.experiment import Experiment, Row, named_test, protocol, register_experiment, within
@@ -44,6 +46,43 @@ def heads() -> Experiment:
         "of queries that fall into one class there. In exact arithmetic the shared and the zero head are the "
         "same learner. A Gauss-Newton step of the classifier, always taken whole (rate 1), is what perfect "
         "conditioning would give.",
+    )
+
+
+UNSEEN_EPISODES = 3_000_017
+"""Seed of test episodes that no result had used before the experiments below."""
+
+
+@register_experiment("every-step")
+def every_step() -> Experiment:
+    """Not in the paper: query loss after every step, or one step; with and without loss and shared head"""
+    tests = (
+        named_test(steps=STEPS, seed=UNSEEN_EPISODES),
+        *(named_test(steps=(1,), rate_multiplier=times, seed=UNSEEN_EPISODES) for times in (2.0, 3.0, 5.0)),
+    )
+    trained_on: dict[str, dict[str, Any]] = {
+        "last step": {},
+        "every step": {"query_weights": "equal"},
+        "every step, annealed": {"query_weights": "annealed"},
+        "K = 1": {"steps": 1},
+    }
+    rows: list[Row] = []
+    for head in ("per-class", "shared"):
+        for label, changes in trained_on.items():
+            for conditioned in (False, True):
+                name = ("" if head == "per-class" else f"{head}, ") + label + " + loss" * conditioned
+                config = protocol("cifar-fs", "conv4", head=head, conditioned=conditioned)
+                over = None if not rows else "last step"
+                rows.append(Row(label=name, config=replace(config, **changes), tests=tests, over=over))
+    return Experiment(
+        title="Training on every step, or with one step alone, Conv4, 5-way 5-shot",
+        rows=tuple(rows),
+        shows=("class_offset", "largest_share"),
+        note="All with the same number of meta-updates and the same episodes. `last step` is MAML: only the "
+        "query loss after the last of five steps counts. `every step`: the mean of the five query losses. "
+        "`annealed`: that mean at first, only the last step after a tenth of the updates (MAML++). `K = 1`: "
+        "one inner step in training, about a quarter of the time. `loss` is the conditioning loss. Gains are "
+        "over MAML.",
     )
 
 
