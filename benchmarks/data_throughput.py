@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from firststep.adaptation import inner_step
+from firststep.adaptation import Learner, inner_step
 from firststep.backbones import build_backbone
 from firststep.cli.terminal import print_wide
 from firststep.data import Episodes, Preprocessing, Split, open_dataset
@@ -64,7 +64,7 @@ def compare(split: Split) -> tuple[float, float]:
     params = model.params()
     task = episodes[0]
     images, labels = torch.from_numpy(task.support_x), torch.from_numpy(task.support_y)
-    step = seconds(lambda _: inner_step(model, rule, params, {}, images, labels))
+    step = seconds(lambda _: inner_step(Learner(model, rule, params, {}), images, labels))
     return seconds(episodes.__getitem__), step
 
 

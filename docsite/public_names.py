@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
     "firststep.functional": {
         "The network as a function": ["FunctionalModule", "Output", "Params"],
         "Tasks": ["as_task", "Inputs"],
-        "The inner loop": ["inner_step", "Aux", "adapt", "Trajectory", "iterate_steps"],
+        "The inner loop": ["Learner", "inner_step", "Aux", "adapt", "Trajectory", "iterate_steps"],
         "How many steps": ["choose_steps", "StepChoice"],
         "Gram matrix": ["support_gram", "Residuals"],
         "The meta-gradient": [

@@ -16,7 +16,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import firststep as fs
-from firststep.functional import FunctionalModule, adapt
+from firststep.functional import FunctionalModule, Learner, adapt
 from firststep.methods import METHODS, build_method
 from formulas import FORMULAS
 from networks import generator, shallow_conv, shallow_task
@@ -265,7 +265,7 @@ def test_gradients_of_single_tasks_add_up(head: str) -> None:
 def test_the_functional_layer_repeats_the_row() -> None:
     model = FunctionalModule(shallow_conv(), head="shared")
     task = shallow_task(ways=4)
-    trajectory = adapt(model, fs.maml(RATE), *task[:2], steps=1)
+    trajectory = adapt(Learner(model, fs.maml(RATE)), *task[:2], steps=1)
     assert trajectory.params[0]["classifier.weight"].shape[0] == 4
     rows = trajectory.params[0]["classifier.weight"]
     assert torch.equal(rows, rows[:1].expand_as(rows))

@@ -73,7 +73,9 @@ def test_the_network_that_was_passed_is_trained_and_adapted() -> None:
     trained = meta.adapt(*TASKS[0][:2])
     x = TASKS[0].support_x  # by whose statistics they normalise
     assert not torch.allclose(trained(x), untrained(x))
-    by_hand = functional.adapt(meta.functional, meta.rule, *TASKS[0][:2], steps=STEPS).adapted
+    by_hand = functional.adapt(
+        functional.Learner(meta.functional, meta.rule), *TASKS[0][:2], steps=STEPS
+    ).adapted
     torch.testing.assert_close(trained(x), functional_call(network, by_hand, (x,)))
 
 

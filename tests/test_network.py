@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from firststep import Conditioning, Task, condition_number, log_eigenvalue_variance, maml
-from firststep.functional import FunctionalModule, adapt, meta_gradient, support_gram
+from firststep.functional import FunctionalModule, Learner, adapt, meta_gradient, support_gram
 from formulas import gradient_descent
 from networks import OwnNetwork, generator, small_conv, small_resnet, small_task
 from reference import total_error, unrolled_meta_gradient
@@ -34,8 +34,8 @@ def test_the_module_is_never_changed() -> None:
     model = own_model()
     before = {name: value.clone() for name, value in model.module.state_dict().items()}
     task = small_task()
-    adapt(model, maml(0.5), task.support_x, task.support_y, steps=2)
-    meta_gradient(model, maml(0.5), [task], steps=2, conditioning=Conditioning(subset="all"))
+    adapt(Learner(model, maml(0.5)), task.support_x, task.support_y, steps=2)
+    meta_gradient(Learner(model, maml(0.5)), [task], steps=2, conditioning=Conditioning(subset="all"))
     after = model.module.state_dict()
     assert before.keys() == after.keys()  # running statistics and step counters among them
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -76,7 +76,7 @@ def test_frozen_parameters_stay_out() -> None:
     model, task = FunctionalModule(module, "head.out"), small_task()
     assert "stem.weight" not in model.params()
     assert "stem.weight" not in model.subset("all")
-    result = meta_gradient(model, maml(0.1), [task], steps=1)
+    result = meta_gradient(Learner(model, maml(0.1)), [task], steps=1)
     assert result.params.keys() == model.params().keys()
 
 
@@ -141,8 +141,8 @@ def test_dropout_is_refused_in_training_mode_only(layer: nn.Module) -> None:
     model, task = FunctionalModule(module), small_task()
     for call in (
         model.check_deterministic,
-        lambda: meta_gradient(model, maml(), [task]),
-        lambda: adapt(model, maml(), task.support_x, task.support_y),
+        lambda: meta_gradient(Learner(model, maml()), [task]),
+        lambda: adapt(Learner(model, maml()), task.support_x, task.support_y),
         lambda: support_gram(model, task.support_x, task.support_y),
     ):
         with pytest.raises(ValueError, match="'dropout' drops units at random"):
@@ -165,8 +165,8 @@ def test_a_missing_parameter_is_named() -> None:
     x, y = task.support_x, task.support_y
     for call in (
         lambda: support_gram(model, x, y, params=params),
-        lambda: adapt(model, maml(), x, y, params=params),
-        lambda: meta_gradient(model, maml(), [task], params=params),
+        lambda: adapt(Learner(model, maml(), params=params), x, y),
+        lambda: meta_gradient(Learner(model, maml(), params=params), [task]),
     ):
         with pytest.raises(ValueError, match=r"params lacks stem\.bias of OwnNetwork"):
             call()
@@ -269,7 +269,9 @@ def test_inputs_of_several_tensors_and_outputs_of_any_form(kind: type, form: str
     torch.manual_seed(0)
     module = Text(form).double()
     model, task = FunctionalModule(module), text_task(kind)
-    result = meta_gradient(model, maml(0.3), [task], steps=2, conditioning=Conditioning(subset="all"))
+    result = meta_gradient(
+        Learner(model, maml(0.3)), [task], steps=2, conditioning=Conditioning(subset="all")
+    )
     module.form = "tensor"
     plain = text_task(tuple)
     expected, grads, _ = unrolled_meta_gradient(

@@ -36,7 +36,7 @@ SUPPORT_USES: dict[str, Callable[[fs.MetaLearner, Tensor], object]] = {
     "condition_number": lambda meta, y: meta.condition_number(TASK.support_x, y),
     "iterate_steps": lambda meta, y: list(islice(meta.iterate_steps(TASK.support_x, y), 2)),
     "inner_step": lambda meta, y: functional.inner_step(
-        meta.functional, meta.rule, meta.functional.params(), {}, TASK.support_x, y
+        functional.Learner(meta.functional, meta.rule), TASK.support_x, y
     ),
 }
 
@@ -128,7 +128,7 @@ def test_what_is_no_rule(rule: Any, message: str) -> None:
     for use in (
         lambda: fs.MetaLearner(shallow_conv(), rule),
         lambda: functional.MetaGradient(model, rule),
-        lambda: functional.adapt(model, rule, *TASK[:2]),
+        lambda: functional.adapt(functional.Learner(model, rule), *TASK[:2]),
     ):
         with pytest.raises(TypeError, match=f"rule must be a firststep Rule, .*{message}"):
             use()

@@ -2,6 +2,7 @@
 
 from firststep.adaptation import (
     Aux,
+    Learner,
     StepChoice,
     Trajectory,
     adapt,
@@ -26,6 +27,7 @@ __all__ = [
     "EngineOptions",
     "FunctionalModule",
     "Inputs",
+    "Learner",
     "MetaGradient",
     "MetaGradientResult",
     "Output",

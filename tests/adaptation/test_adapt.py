@@ -8,14 +8,14 @@ from torch.nn import functional as F
 
 from firststep import anil, build_method, maml
 from firststep.adaptation import choose_steps, held_out_folds, inner_step
-from firststep.functional import FunctionalModule, adapt
+from firststep.functional import FunctionalModule, Learner, adapt
 from networks import small_conv, small_task
 
 
 def test_adaptation_is_gradient_descent() -> None:
     """Against torch.optim.SGD on the module itself."""
     module, task = small_conv(), small_task()
-    trajectory = adapt(FunctionalModule(module), maml(0.3), task.support_x, task.support_y, steps=3)
+    trajectory = adapt(Learner(FunctionalModule(module), maml(0.3)), task.support_x, task.support_y, steps=3)
     optimiser = torch.optim.SGD(module.parameters(), 0.3)
     for k in range(3):
         loss = F.cross_entropy(module(task.support_x), task.support_y)
@@ -31,19 +31,21 @@ def test_adaptation_is_gradient_descent() -> None:
 
 def test_adaptation_holds_no_graph() -> None:
     model, task = FunctionalModule(small_conv()), small_task(seed=3)
-    trajectory = adapt(model, maml(), task.support_x, task.support_y, steps=2, subset="all")
+    trajectory = adapt(Learner(model, maml()), task.support_x, task.support_y, steps=2, subset="all")
     assert len(trajectory.params) == 3
     tensors = [value for params in trajectory.params for value in params.values()]
     tensors += [value for aux in trajectory.aux for value in aux if isinstance(value, torch.Tensor)]
     assert not any(value.requires_grad or value.grad_fn for value in tensors)
     with pytest.raises(ValueError, match="steps must not be negative"):
-        adapt(model, maml(), task.support_x, task.support_y, steps=-1)
+        adapt(Learner(model, maml()), task.support_x, task.support_y, steps=-1)
 
 
 def test_training_the_module_further_does_not_change_what_was_adapted() -> None:
     """ANIL leaves the body as it is: it must be a copy, not the module's own."""
     module, task = small_conv(), small_task()
-    adapted = adapt(FunctionalModule(module), anil(), task.support_x, task.support_y, steps=1).adapted
+    adapted = adapt(
+        Learner(FunctionalModule(module), anil()), task.support_x, task.support_y, steps=1
+    ).adapted
     before = {name: value.clone() for name, value in adapted.items()}
     with torch.no_grad():
         for parameter in module.parameters():
@@ -54,7 +56,7 @@ def test_training_the_module_further_does_not_change_what_was_adapted() -> None:
 def test_a_trajectory_with_its_graph_reaches_the_module() -> None:
     module, task = small_conv(), small_task()
     model = FunctionalModule(module)
-    trajectory = adapt(model, maml(0.1), task.support_x, task.support_y, steps=2, create_graph=True)
+    trajectory = adapt(Learner(model, maml(0.1)), task.support_x, task.support_y, steps=2, create_graph=True)
     F.cross_entropy(model(trajectory.adapted, task.query_x).logits, task.query_y).backward()
     assert all(parameter.grad is not None for parameter in module.parameters())
 
@@ -62,8 +64,8 @@ def test_a_trajectory_with_its_graph_reaches_the_module() -> None:
 def test_one_step_of_the_trajectory() -> None:
     model, task = FunctionalModule(small_conv()), small_task()
     rule = maml(0.1)
-    new, aux = inner_step(model, rule, model.params(), {}, task.support_x, task.support_y, subset="cls")
-    trajectory = adapt(model, rule, task.support_x, task.support_y, steps=1, subset="cls")
+    new, aux = inner_step(Learner(model, rule), task.support_x, task.support_y, subset="cls")
+    trajectory = adapt(Learner(model, rule), task.support_x, task.support_y, steps=1, subset="cls")
     assert all(torch.equal(new[name], value) for name, value in trajectory.adapted.items())
     assert torch.equal(aux.gram, trajectory.aux[0].gram)
 
@@ -84,19 +86,10 @@ def test_the_number_of_steps_is_that_of_the_lowest_held_out_loss(form: object) -
     method, task = build_method("maml", 0.5), small_task(shots=3)
     model = FunctionalModule(small_conv())
     images, labels = task.support_x, task.support_y
-    choice = choose_steps(
-        model,
-        method.rule,
-        model.params(),
-        {},
-        form(images),
-        labels,
-        trained=5,
-        longest=3,  # type: ignore[operator]
-    )
+    choice = choose_steps(Learner(model, method.rule), form(images), labels, trained=5, longest=3)
     losses = torch.zeros(4, dtype=torch.float64)
     for fold in held_out_folds(labels):
-        stages = adapt(model, method.rule, images[~fold], labels[~fold], steps=3).params
+        stages = adapt(Learner(model, method.rule), images[~fold], labels[~fold], steps=3).params
         for step, params in enumerate(stages):
             losses[step] += F.cross_entropy(model(params, images).logits[fold], labels[fold]) / 3
     assert choice.folds == 3
@@ -106,7 +99,5 @@ def test_the_number_of_steps_is_that_of_the_lowest_held_out_loss(form: object) -
 
 def test_with_one_sample_a_class_the_trained_number_is_taken() -> None:
     model, task = FunctionalModule(small_conv()), small_task(shots=1)
-    choice = choose_steps(
-        model, maml(), model.params(), {}, task.support_x, task.support_y, trained=4, longest=9
-    )
+    choice = choose_steps(Learner(model, maml()), task.support_x, task.support_y, trained=4, longest=9)
     assert (choice.steps, choice.losses, choice.folds) == (4, (), 0)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import firststep as fs
 from firststep import functional
-from firststep.adaptation import check_stateless
+from firststep.adaptation import Learner, check_stateless
 from firststep.rules import no_parameters
 from networks import generator, shallow_conv, shallow_task
 
@@ -82,10 +82,10 @@ USES: dict[str, Callable[[fs.Rule], object]] = {
     "loss": lambda rule: torch.no_grad()(fs.MetaLearner(shallow_conv(), rule, steps=2))([TASK]),
     "adapt": lambda rule: fs.MetaLearner(shallow_conv(), rule, steps=2).adapt(*TASK[:2]),
     "functional.adapt": lambda rule: functional.adapt(
-        functional.FunctionalModule(shallow_conv()), rule, *TASK[:2], steps=1
+        functional.Learner(functional.FunctionalModule(shallow_conv()), rule), *TASK[:2], steps=1
     ),
     "functional.meta_gradient": lambda rule: functional.meta_gradient(
-        functional.FunctionalModule(shallow_conv()), rule, [TASK], steps=1
+        functional.Learner(functional.FunctionalModule(shallow_conv()), rule), [TASK], steps=1
     ),
 }
 
@@ -156,7 +156,7 @@ def test_our_own_rules_are_what_they_say(name: str) -> None:
     assert method.rule.stateless
     object.__setattr__(method.rule, "stateless", False)
     rule_params = method.rule.init(model, model.params())
-    check_stateless(model, method.rule, model.params(), rule_params, *TASK[:2])
+    check_stateless(Learner(model, method.rule, model.params(), rule_params), *TASK[:2])
     assert method.rule.stateless
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from firststep import METHODS, Conditioning, MetaLearner, Method, Task, build_method, maml
-from firststep.functional import FunctionalModule, meta_gradient
+from firststep.functional import FunctionalModule, Learner, meta_gradient
 from firststep.metagradient import ENGINES, EngineOptions
 from firststep.metagradient.eager import EagerSteps, StepInput
-from firststep.metagradient.objective import Losses
+from firststep.metagradient.objective import Objective
 from formulas import FORMULAS
 from networks import OwnNetwork, perturbed_rule_params, shallow_conv, shallow_task, small_resnet
 from reference import Params, total_error, unrolled_meta_gradient
@@ -78,10 +78,8 @@ def test_every_method_and_length_and_its_parameters(name: str, steps: int, gamma
     )
     for engine in ENGINES:
         result = meta_gradient(
-            model,
-            method.rule,
+            Learner(model, method.rule, rule_params=rule_params),
             [TASK],
-            rule_params=rule_params,
             steps=steps,
             conditioning=Conditioning(weight=gamma),
             options=EngineOptions(engine=engine),
@@ -99,10 +97,8 @@ def test_query_loss_after_every_step(name: str, engine: str) -> None:
     options = {"steps": 3, "query_weights": weights}
     loss, expected, expected_rule = reference(model, method, rule_params=rule_params, gamma=1.0, **options)
     result = meta_gradient(
-        model,
-        method.rule,
+        Learner(model, method.rule, rule_params=rule_params),
         [TASK],
-        rule_params=rule_params,
         conditioning=Conditioning(),
         options=EngineOptions(engine=engine),
         **options,
@@ -113,11 +109,17 @@ def test_query_loss_after_every_step(name: str, engine: str) -> None:
     # Without conditioning first-order descent needs no pull-back, yet earlier query losses still count.
     loss, expected, _ = reference(model, method, rule_params=rule_params, gamma=0.0, **options)
     result = meta_gradient(
-        model, method.rule, [TASK], rule_params=rule_params, options=EngineOptions(engine=engine), **options
+        Learner(model, method.rule, rule_params=rule_params),
+        [TASK],
+        options=EngineOptions(engine=engine),
+        **options,
     )
     assert total_error(result.params, expected) < 1e-8
     last = meta_gradient(
-        model, method.rule, [TASK], rule_params=rule_params, options=EngineOptions(engine=engine), steps=3
+        Learner(model, method.rule, rule_params=rule_params),
+        [TASK],
+        options=EngineOptions(engine=engine),
+        steps=3,
     )
     assert result.tasks[0].query_loss.item() == pytest.approx(last.loss.item(), rel=1e-10)
 
@@ -130,7 +132,7 @@ def test_every_method_on_a_residual_network(name: str) -> None:
     )
     conditioning = Conditioning(subset="cls+emb")
     result = meta_gradient(
-        model, method.rule, [TASK], rule_params=rule_params, steps=2, conditioning=conditioning
+        Learner(model, method.rule, rule_params=rule_params), [TASK], steps=2, conditioning=conditioning
     )
     assert total_error(result.params, expected) < 1e-8
     assert total_error(result.rule_params, expected_rule) < 1e-8
@@ -145,7 +147,7 @@ def test_rivals_with_other_subsets(name: str, subset: str) -> None:
     )
     conditioning = Conditioning(subset=subset)
     result = meta_gradient(
-        model, method.rule, [TASK], rule_params=rule_params, steps=2, conditioning=conditioning
+        Learner(model, method.rule, rule_params=rule_params), [TASK], steps=2, conditioning=conditioning
     )
     assert total_error(result.params, expected) < 1e-8
     assert total_error(result.rule_params, expected_rule) < 1e-8
@@ -165,7 +167,9 @@ def test_every_subset(network: Callable[[], nn.Module], subset: str, rule: str) 
     model = FunctionalModule(network())
     method = build_method(rule, RATE)
     _, expected, _ = reference(model, method, steps=3, gamma=1.0, subset=subset)
-    result = meta_gradient(model, method.rule, [TASK], steps=3, conditioning=Conditioning(subset=subset))
+    result = meta_gradient(
+        Learner(model, method.rule), [TASK], steps=3, conditioning=Conditioning(subset=subset)
+    )
     assert total_error(result.params, expected) < 1e-8
 
 
@@ -176,7 +180,7 @@ def test_step_weights_gamma_and_the_ablation() -> None:
         model, steps=3, gamma=2.5, step_weights=weights, conditioning_loss=log_kappa, subset="cls"
     )
     conditioning = Conditioning(weight=2.5, step_weights=weights, loss="log-kappa")
-    result = meta_gradient(model, maml(RATE), [TASK], steps=3, conditioning=conditioning)
+    result = meta_gradient(Learner(model, maml(RATE)), [TASK], steps=3, conditioning=conditioning)
     assert total_error(result.params, expected) < 1e-8
 
 
@@ -185,15 +189,13 @@ def test_saving_all_some_or_none_of_the_steps_changes_nothing(name: str) -> None
     method, model, rule_params = prepared(name)
     state = method.rule.initial_state(model, model.params())
     first = StepInput(model.params(), state, method.rule.at_step(rule_params, 0))
-    steps = EagerSteps(model, method.rule, Conditioning(), Losses())
+    steps = EagerSteps(Objective(model, method.rule, conditioning=Conditioning()))
     one_step = steps.saved_bytes(first, TASK.support_x, TASK.support_y)
     assert one_step > 0
     results = [
         meta_gradient(
-            model,
-            method.rule,
+            Learner(model, method.rule, rule_params=rule_params),
             [TASK],
-            rule_params=rule_params,
             steps=3,
             conditioning=Conditioning(),
             options=EngineOptions(memory=memory),
@@ -209,7 +211,7 @@ def test_tasks_are_summed_and_reported_one_by_one() -> None:
     model = FunctionalModule(shallow_conv())
     tasks = [TASK, shallow_task(seed=8, shots=3), shallow_task(seed=9)]
     results = [maml_reference(model, task, steps=2, gamma=1.0) for task in tasks]
-    together = meta_gradient(model, maml(RATE), tasks, steps=2, conditioning=Conditioning())
+    together = meta_gradient(Learner(model, maml(RATE)), tasks, steps=2, conditioning=Conditioning())
     expected = {name: sum(grads[name] for _, grads in results) for name in model.params()}
     assert total_error(together.params, expected) < 1e-8
     for report, (loss, _) in zip(together.tasks, results, strict=True):
@@ -223,8 +225,7 @@ def test_a_user_s_own_network(engine: str) -> None:
     model = FunctionalModule(OwnNetwork().double(), classifier="head.out")
     _, expected = maml_reference(model, steps=3, gamma=1.0, subset="cls+ebn")
     result = meta_gradient(
-        model,
-        maml(RATE),
+        Learner(model, maml(RATE)),
         [TASK],
         steps=3,
         conditioning=Conditioning(subset="cls+ebn"),
@@ -239,8 +240,7 @@ def test_float32_within_a_stated_tolerance(subset: str) -> None:
     model = FunctionalModule(shallow_conv())
     _, expected = maml_reference(model, steps=5, gamma=1.0, subset=subset)
     result = meta_gradient(
-        FunctionalModule(shallow_conv(torch.float32)),
-        maml(RATE),
+        Learner(FunctionalModule(shallow_conv(torch.float32)), maml(RATE)),
         [TASK.to(dtype=torch.float32)],
         steps=5,
         conditioning=Conditioning(subset=subset),
@@ -253,8 +253,7 @@ def test_float32_within_a_stated_tolerance(subset: str) -> None:
 def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
     images = TASK.support_x[:1].expand_as(TASK.support_x).clone()
     result = meta_gradient(
-        FunctionalModule(shallow_conv()),
-        maml(RATE),
+        Learner(FunctionalModule(shallow_conv()), maml(RATE)),
         [TASK._replace(support_x=images)],
         conditioning=Conditioning(),
         options=EngineOptions(engine=engine),
@@ -276,7 +275,7 @@ def test_identical_support_images_give_a_finite_gradient(engine: str) -> None:
 def test_bad_arguments_are_named(options: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"tasks": [TASK], **options}
     with pytest.raises(ValueError, match=message):
-        meta_gradient(FunctionalModule(shallow_conv()), maml(), **arguments)  # type: ignore[arg-type]
+        meta_gradient(Learner(FunctionalModule(shallow_conv()), maml()), **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

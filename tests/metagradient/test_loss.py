@@ -7,7 +7,7 @@ import torch
 
 from firststep import METHODS, Conditioning, build_method, log_condition_number
 from firststep.conditioning import CONDITIONING_LOSSES
-from firststep.functional import FunctionalModule, MetaGradient, meta_gradient
+from firststep.functional import FunctionalModule, Learner, MetaGradient, meta_gradient
 from firststep.metagradient import ENGINES, EngineOptions
 from networks import perturbed_rule_params, small_conv, small_task
 
@@ -46,7 +46,7 @@ def test_a_conditioning_loss_of_one_s_own_by_itself_and_by_name() -> None:
 
     def gradient(loss: object) -> dict[str, torch.Tensor]:
         conditioning = Conditioning(loss=loss)  # type: ignore[arg-type]
-        return meta_gradient(model, rule, TASKS, steps=2, conditioning=conditioning).params
+        return meta_gradient(Learner(model, rule), TASKS, steps=2, conditioning=conditioning).params
 
     expected = gradient("log-kappa")
     CONDITIONING_LOSSES.register("own", own_loss)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from firststep import maml
-from firststep.functional import FunctionalModule, meta_gradient
+from firststep.functional import FunctionalModule, Learner, meta_gradient
 from networks import small_conv, small_task
 from peaks import PEAK
 
@@ -19,7 +19,7 @@ PROGRAM = (
 import sys
 import torch
 from firststep import Conditioning, Task, build_backbone, maml
-from firststep.functional import EngineOptions, FunctionalModule, meta_gradient
+from firststep.functional import EngineOptions, FunctionalModule, Learner, meta_gradient
 torch.set_num_threads(1)
 engine, steps = sys.argv[1], int(sys.argv[2])
 g = torch.Generator().manual_seed(0)
@@ -53,4 +53,4 @@ def test_the_c_library_s_settings_are_left_alone(monkeypatch: pytest.MonkeyPatch
         raise AssertionError("a library asked the C library for something")
 
     monkeypatch.setattr(ctypes, "CDLL", asked)
-    meta_gradient(FunctionalModule(small_conv()), maml(), [small_task()], steps=1)
+    meta_gradient(Learner(FunctionalModule(small_conv()), maml()), [small_task()], steps=1)

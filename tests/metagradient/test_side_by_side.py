@@ -9,7 +9,7 @@ import torch
 
 from firststep import Conditioning, MetaLearner, Task, build_method, maml
 from firststep.evaluation import measure_tasks
-from firststep.functional import EngineOptions, FunctionalModule, MetaGradient, meta_gradient
+from firststep.functional import EngineOptions, FunctionalModule, Learner, MetaGradient, meta_gradient
 from firststep.network import Replicas, Sharing, in_order, share_threads
 from formulas import FORMULAS
 from networks import perturbed_rule_params, shallow_conv, shallow_task, small_conv, small_task
@@ -68,9 +68,9 @@ def test_rules_with_parameters_of_their_own(name: str) -> None:
     method = build_method(name, RATE, steps=2)
     model = FunctionalModule(method.prepare(small_conv(), None))
     rule_params = perturbed_rule_params(method, model)
-    together = meta_gradient(model, method.rule, TASKS, rule_params=rule_params, steps=2)
+    together = meta_gradient(Learner(model, method.rule, rule_params=rule_params), TASKS, steps=2)
     torch.set_num_threads(1)
-    alone = meta_gradient(model, method.rule, TASKS, rule_params=rule_params, steps=2)
+    alone = meta_gradient(Learner(model, method.rule, rule_params=rule_params), TASKS, steps=2)
     assert all(torch.equal(together.params[n], alone.params[n]) for n in alone.params)
     assert all(torch.equal(together.rule_params[n], alone.rule_params[n]) for n in alone.rule_params)
 

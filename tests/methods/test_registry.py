@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from firststep import METHODS, FirststepError, Method, Rule, build_method
-from firststep.functional import FunctionalModule, meta_gradient
+from firststep.functional import FunctionalModule, Learner, meta_gradient
 from firststep.rules import no_parameters
 from networks import small_conv, small_task
 
@@ -26,7 +26,7 @@ def test_a_method_of_one_s_own() -> None:
     try:
         method = build_method("signs", rate=0.01)
         model = FunctionalModule(method.prepare(small_conv(), None))
-        assert torch.isfinite(meta_gradient(model, method.rule, [small_task()], steps=2).loss)
+        assert torch.isfinite(meta_gradient(Learner(model, method.rule), [small_task()], steps=2).loss)
         with pytest.raises(ValueError, match="there is already a method called 'signs'"):
             METHODS.register("signs", build_signs)
     finally:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from firststep import Conditioning, MetaLearner, maml
-from firststep.functional import EngineOptions, FunctionalModule, adapt, meta_gradient, support_gram
+from firststep.functional import EngineOptions, FunctionalModule, Learner, adapt, meta_gradient, support_gram
 from plain_maml import outer_loss_and_gradient
 from reference import total_error
 from zoo import WAYS, task_of, vectors
@@ -53,10 +53,10 @@ def uses(model: FunctionalModule) -> list[Callable[[], object]]:
     task = task_of(vectors)
     x, y = task.support_x, task.support_y
     return [
-        lambda: meta_gradient(model, maml(), [task]),
-        lambda: meta_gradient(model, maml(), [task], options=EngineOptions(engine="unrolled")),
-        lambda: meta_gradient(model, maml(), [task], options=EngineOptions(compile=True)),
-        lambda: adapt(model, maml(), x, y),
+        lambda: meta_gradient(Learner(model, maml()), [task]),
+        lambda: meta_gradient(Learner(model, maml()), [task], options=EngineOptions(engine="unrolled")),
+        lambda: meta_gradient(Learner(model, maml()), [task], options=EngineOptions(compile=True)),
+        lambda: adapt(Learner(model, maml()), x, y),
         lambda: support_gram(model, x, y),
     ]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import firststep as fs
-from firststep.functional import FunctionalModule, adapt, meta_gradient
+from firststep.functional import FunctionalModule, Learner, adapt, meta_gradient
 from firststep.metagradient import ENGINES, EngineOptions
 from firststep.methods import count_parameters
 from firststep.rules import register_method, scaled
@@ -80,10 +80,8 @@ def test_the_meta_gradient_of_a_chain_is_exact(name: str, engine: str) -> None:
         gamma=1.0,
     )  # fmt: skip
     result = meta_gradient(
-        model,
-        rule,
+        Learner(model, rule, rule_params=rule_params),
         [TASK],
-        rule_params=rule_params,
         steps=3,
         conditioning=fs.Conditioning(),
         options=EngineOptions(engine=engine),
@@ -104,8 +102,10 @@ def test_a_chain_learns_and_stores_its_parameters_under_their_own_names() -> Non
 
 def test_a_short_gradient_is_left_alone_and_a_zero_gradient_has_a_gradient() -> None:
     model = FunctionalModule(shallow_conv())
-    plain = adapt(model, fs.maml(RATE), *TASK[:2], steps=2).adapted
-    loose = adapt(model, fs.chain(fs.clip_by_norm(1e3), fs.maml(RATE)), *TASK[:2], steps=2).adapted
+    plain = adapt(Learner(model, fs.maml(RATE)), *TASK[:2], steps=2).adapted
+    loose = adapt(
+        Learner(model, fs.chain(fs.clip_by_norm(1000.0), fs.maml(RATE))), *TASK[:2], steps=2
+    ).adapted
     assert all(torch.equal(loose[name], plain[name]) for name in plain)
     grads = {"weight": torch.zeros(3, dtype=torch.float64, requires_grad=True)}
     step = fs.clip_by_norm(1.0).update(grads, grads, {}, None)["weight"]  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def test_a_function_becomes_a_rule() -> None:
         psi=model.subset("cls"),
         gamma=0.0,
     )
-    result = meta_gradient(model, rule, [TASK], steps=2)
+    result = meta_gradient(Learner(model, rule), [TASK], steps=2)
     assert result.loss.item() == pytest.approx(loss.item(), rel=1e-10)
     assert total_error(result.params, expected) < 1e-8
 
@@ -145,7 +145,7 @@ def test_a_function_with_state_is_refused_in_a_chain_too() -> None:
 
     rule = fs.chain(fs.stateless(counts), fs.maml(RATE))
     with pytest.raises(ValueError, match=r"'counts \| maml' gives different steps for the same gradient"):
-        adapt(FunctionalModule(shallow_conv()), rule, *TASK[:2], steps=1)
+        adapt(Learner(FunctionalModule(shallow_conv()), rule), *TASK[:2], steps=1)
 
 
 def test_what_cannot_be_chained_is_refused() -> None:
@@ -166,8 +166,8 @@ def test_the_last_rule_decides_what_moves_and_a_scaled_chain_takes_longer_steps(
     chained = fs.chain(fs.meta_sgd(1.0), fs.anil(RATE))
     assert chained.moving(model) == model.subset("cls")
     start = model.params()["classifier.bias"]
-    once = adapt(model, chained, *TASK[:2], steps=1).adapted["classifier.bias"] - start
-    twice = adapt(model, scaled(chained, 2), *TASK[:2], steps=1).adapted["classifier.bias"] - start
+    once = adapt(Learner(model, chained), *TASK[:2], steps=1).adapted["classifier.bias"] - start
+    twice = adapt(Learner(model, scaled(chained, 2)), *TASK[:2], steps=1).adapted["classifier.bias"] - start
     torch.testing.assert_close(twice, 2 * once)
 
 

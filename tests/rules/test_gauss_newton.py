@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import firststep as fs
-from firststep.functional import FunctionalModule, adapt
+from firststep.functional import FunctionalModule, Learner, adapt
 from firststep.rules import scaled
 
 
@@ -27,7 +27,7 @@ def setting(
 
 
 def step_of(model: FunctionalModule, x: Tensor, y: Tensor, rule: fs.Rule | None = None) -> Tensor:
-    trajectory = adapt(model, rule or fs.gauss_newton(), x, y, steps=1)
+    trajectory = adapt(Learner(model, rule or fs.gauss_newton()), x, y, steps=1)
     start, end = trajectory.params
     return torch.cat([(end[name] - start[name]).reshape(-1) for name in start])
 
@@ -107,7 +107,7 @@ def test_it_goes_equally_far_in_all_directions() -> None:
     x = torch.diag(torch.linspace(1, 0.3, 5, dtype=torch.float64))
 
     def gains(rule: fs.Rule) -> Tensor:
-        adapted = adapt(model, rule, x, y, steps=1).adapted
+        adapted = adapt(Learner(model, rule), x, y, steps=1).adapted
         return model(adapted, x).logits.diagonal()
 
     newton, descent = gains(fs.gauss_newton()), gains(fs.maml(5.0))

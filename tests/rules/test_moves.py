@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import firststep as fs
-from firststep.functional import FunctionalModule, adapt
+from firststep.functional import FunctionalModule, Learner, adapt
 from networks import shallow_conv, shallow_task
 
 TASK = shallow_task()
@@ -51,7 +51,8 @@ def test_every_rule_moves_what_it_is_told_to(name: str) -> None:
 def test_anil_and_boil_are_cases_of_maml(named: str, moves: str) -> None:
     model = FunctionalModule(shallow_conv())
     ours, theirs = (
-        adapt(model, rule, *TASK[:2], steps=2).adapted for rule in (RULES[named](0.2), fs.maml(0.2, moves))
+        adapt(Learner(model, rule), *TASK[:2], steps=2).adapted
+        for rule in (RULES[named](0.2), fs.maml(0.2, moves))
     )
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from firststep import METHODS, build_method
-from firststep.functional import FunctionalModule, adapt
+from firststep.functional import FunctionalModule, Learner, adapt
 from firststep.rules import scaled
 from networks import perturbed_rule_params, small_conv, small_task
 
@@ -22,7 +22,7 @@ def test_every_method_can_be_pickled(name: str, multiplier: float) -> None:
     rule = scaled(method.rule, multiplier)
     copies = pickle.loads(pickle.dumps((rule, method)))
     expected, got = (
-        adapt(model, one, task.support_x, task.support_y, steps=2, rule_params=rule_params).adapted
+        adapt(Learner(model, one, rule_params=rule_params), task.support_x, task.support_y, steps=2).adapted
         for one in (rule, copies[0])
     )
     assert all(torch.equal(got[key], value) for key, value in expected.items())

@@ -10,7 +10,7 @@ from torch import nn
 
 from firststep import METHODS, Method, build_method, maml
 from firststep.adaptation import iterate_steps
-from firststep.functional import FunctionalModule, adapt, meta_gradient
+from firststep.functional import FunctionalModule, Learner, adapt, meta_gradient
 from firststep.rules import scaled
 from formulas import FORMULAS
 from networks import OwnNetwork, generator, perturbed_rule_params, small_conv, small_task
@@ -25,7 +25,9 @@ def model_for(method: Method, module: nn.Module | None = None) -> FunctionalModu
 
 
 def one_step(model: FunctionalModule, method: Method, rule_params: Params | None = None) -> Params:
-    return adapt(model, method.rule, TASK.support_x, TASK.support_y, steps=1, rule_params=rule_params).adapted
+    return adapt(
+        Learner(model, method.rule, rule_params=rule_params), TASK.support_x, TASK.support_y, steps=1
+    ).adapted
 
 
 def support_loss(model: FunctionalModule, params: Params) -> torch.Tensor:
@@ -101,7 +103,7 @@ def test_every_parameter_of_a_rule_is_learned(name: str) -> None:
     method = build_method(name, RATE, steps=2)
     model = model_for(method)
     rule_params = perturbed_rule_params(method, model)
-    result = meta_gradient(model, method.rule, [TASK], rule_params=rule_params, steps=2)
+    result = meta_gradient(Learner(model, method.rule, rule_params=rule_params), [TASK], steps=2)
     assert result.rule_params.keys() == rule_params.keys()
     for key, grad in result.rule_params.items():
         assert grad.shape == rule_params[key].shape
@@ -115,10 +117,10 @@ def test_warp_layers_rest_in_the_inner_loop_and_move_in_the_outer() -> None:
     start = model.params()
     warps = [name for name in start if name.startswith("warps.")]
     assert len(warps) == 3 * 4
-    adapted = adapt(model, method.rule, TASK.support_x, TASK.support_y, steps=3).adapted
+    adapted = adapt(Learner(model, method.rule), TASK.support_x, TASK.support_y, steps=3).adapted
     assert all(torch.equal(adapted[name], start[name]) for name in warps)
     assert not torch.equal(adapted["blocks.0.conv.weight"], start["blocks.0.conv.weight"])
-    gradient = meta_gradient(model, method.rule, [TASK], steps=3).params
+    gradient = meta_gradient(Learner(model, method.rule), [TASK], steps=3).params
     assert all(gradient[name].norm() > 1e-9 for name in warps if not name.endswith("conv.bias"))
 
 
@@ -126,11 +128,13 @@ def test_steps_beyond_the_horizon_use_the_last_step_s_parameters() -> None:
     short, model = build_method("maml++", RATE, steps=2), FunctionalModule(small_conv())
     rule_params = perturbed_rule_params(short, model)
     images, labels = TASK.support_x, TASK.support_y
-    got = adapt(model, short.rule, images, labels, steps=5, rule_params=rule_params).adapted
+    got = adapt(Learner(model, short.rule, rule_params=rule_params), images, labels, steps=5).adapted
     longer = {name: torch.cat([rows, rows[-1:], rows[-1:], rows[-1:]]) for name, rows in rule_params.items()}
-    expected = adapt(model, short.rule, images, labels, steps=5, rule_params=longer).adapted
+    expected = adapt(Learner(model, short.rule, rule_params=longer), images, labels, steps=5).adapted
     assert total_error(got, expected) == 0
-    walked = list(islice(iterate_steps(model, short.rule, model.params(), rule_params, images, labels), 5))
+    walked = list(
+        islice(iterate_steps(Learner(model, short.rule, model.params(), rule_params), images, labels), 5)
+    )
     assert total_error(walked[-1][0], expected) == 0
 
 
@@ -145,21 +149,23 @@ def test_a_user_s_own_network(name: str) -> None:
     method, model = build_method(name, RATE), FunctionalModule(module, classifier="head.out")
     if name == "modgrad":
         with pytest.raises(ValueError, match=r"moves the last 2 convolutions .*OwnNetwork has 1"):
-            meta_gradient(model, method.rule, [TASK])
+            meta_gradient(Learner(model, method.rule), [TASK])
         return
-    result = meta_gradient(model, method.rule, [TASK], steps=2)
+    result = meta_gradient(Learner(model, method.rule), [TASK], steps=2)
     assert all(torch.isfinite(grad).all() for grad in [*result.params.values(), *result.rule_params.values()])
 
 
 def test_longer_steps() -> None:
     model = FunctionalModule(small_conv())
     images, labels = TASK.support_x, TASK.support_y
-    twice = adapt(model, scaled(maml(RATE), 2.0), images, labels, steps=1).adapted
+    twice = adapt(Learner(model, scaled(maml(RATE), 2.0)), images, labels, steps=1).adapted
     assert total_error(twice, one_step(model, build_method("maml", 2 * RATE))) < 1e-12
     # What MAML++ sets, batch norm's scale and shift, it sets all the same.
     method = build_method("maml++", RATE)
     rule_params = perturbed_rule_params(method, model)
-    twice = adapt(model, scaled(method.rule, 2.0), images, labels, steps=1, rule_params=rule_params).adapted
+    twice = adapt(
+        Learner(model, scaled(method.rule, 2.0), rule_params=rule_params), images, labels, steps=1
+    ).adapted
     torch.testing.assert_close(twice["blocks.0.norm.weight"], rule_params["norm.blocks.0.norm.weight"][0])
 
 
@@ -176,11 +182,11 @@ def test_bad_uses_are_named() -> None:
     with pytest.raises(
         ValueError, match=r"needs a network with warp layers: pass firststep\.warp\(network\)"
     ):
-        meta_gradient(FunctionalModule(small_conv()), build_method("warp-maml").rule, [TASK])
+        meta_gradient(Learner(FunctionalModule(small_conv()), build_method("warp-maml").rule), [TASK])
     perceptron = nn.Sequential(nn.Flatten(), nn.Linear(256, 3)).double()
     for name, message in (
         ("gap", "needs a convolution that moves; Sequential has none"),
         ("modgrad", "Sequential has 0"),
     ):
         with pytest.raises(ValueError, match=message):
-            meta_gradient(FunctionalModule(perceptron, "1"), build_method(name).rule, [TASK])
+            meta_gradient(Learner(FunctionalModule(perceptron, "1"), build_method(name).rule), [TASK])

@@ -8,14 +8,16 @@ from firststep.adaptation.auto_steps import (
     held_out_folds,
 )
 from firststep.adaptation.gram import gram_of, support_gram
+from firststep.adaptation.learner import Learner
 from firststep.adaptation.stateless import check_stateless
 from firststep.adaptation.step import Aux, detached, inner_step
-from firststep.adaptation.trajectory import Trajectory, adapt, iterate_steps
+from firststep.adaptation.trajectory import Trajectory, adapt, iterate_steps, start_task, steps_from
 
 __all__ = [
     "LONGEST_AUTO",
     "MOST_FOLDS",
     "Aux",
+    "Learner",
     "StepChoice",
     "Trajectory",
     "adapt",
@@ -26,5 +28,7 @@ __all__ = [
     "held_out_folds",
     "inner_step",
     "iterate_steps",
+    "start_task",
+    "steps_from",
     "support_gram",
 ]

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from firststep.adaptation.trajectory import iterate_steps
-from firststep.losses import Loss, cross_entropy, first_tensor
-from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
+from firststep.adaptation.learner import Learner
+from firststep.adaptation.trajectory import start_task, steps_from
+from firststep.losses import first_tensor
 from firststep.task import Inputs, Targets, as_samples, map_inputs
 
 MOST_FOLDS = 5
@@ -43,34 +42,27 @@ class StepChoice:
 
 
 def choose_steps(
-    model: FunctionalModule,
-    rule: Rule,
-    params: Params,
-    rule_params: Params,
-    x: Inputs,
-    y: Targets,
-    *,
-    trained: int,
-    longest: int = LONGEST_AUTO,
-    loss: Loss = cross_entropy,
+    learner: Learner, x: Inputs, y: Targets, *, trained: int, longest: int = LONGEST_AUTO
 ) -> StepChoice:
     """Choose between 0..``longest`` steps for this support set; ``trained`` is K of the meta-training.
 
-    Both the inner steps and the held-out samples use ``loss``.
+    Both the inner steps and the held-out samples use the learner's loss.
 
     Examples:
-        >>> choice = functional.choose_steps(model, rule, params, {}, support_x, support_y, trained=2)
+        >>> choice = functional.choose_steps(learner, support_x, support_y, trained=2)
         >>> choice.folds, len(choice.losses)
         (2, 11)
     """
+    model, loss = learner.model, learner.loss
     y = as_samples(x, y, as_target=loss.as_target)
     folds = held_out_folds(*loss.labels(y)) if loss.kind == "classes" else _every_fifth(first_tensor(y))
     if not folds:
         return StepChoice(trained, (), 0)
+    start = start_task(learner, x, y)
     # The folds have read the labels: on an accelerator too their range is checked at no further cost.
-    params = model.initial_params(params, *(labels.cpu() for labels in loss.labels(y)))
+    model.check_labels(start.params, *(labels.cpu() for labels in loss.labels(y)))
     with model.one_task():
-        total = _held_out_losses(model, rule, params, rule_params, x, y, folds, longest, loss)
+        total = _held_out_losses(start, x, y, folds, longest)
     if not bool(torch.isfinite(total[0])):
         raise ValueError("the loss of held-out samples is not finite before the first step")
     # NaN would count as the smallest: a number of steps at which adaptation has diverged is never chosen.
@@ -78,17 +70,7 @@ def choose_steps(
     return StepChoice(int(comparable.argmin()), tuple(total.tolist()), len(folds))
 
 
-def _held_out_losses(
-    model: FunctionalModule,
-    rule: Rule,
-    params: Params,
-    rule_params: Params,
-    x: Inputs,
-    y: Targets,
-    folds: list[Tensor],
-    longest: int,
-    loss: Loss,
-) -> Tensor:
+def _held_out_losses(start: Learner, x: Inputs, y: Targets, folds: list[Tensor], longest: int) -> Tensor:
     """Mean loss of the held-out samples after 0..``longest`` steps."""
     total = torch.zeros(longest + 1, dtype=torch.float64)
     for held_out in folds:
@@ -96,15 +78,15 @@ def _held_out_losses(
             [map_inputs(lambda part, mask=mask: part[mask], each) for each in (x, y)]  # type: ignore[misc]
             for mask in (~held_out, held_out)
         )
-        adapted = iterate_steps(model, rule, params, rule_params, *support, loss=loss)
-        current = params
+        adapted = steps_from(start, *support)
+        current = start.params
         for steps in range(longest + 1):
             if steps:
                 current, _ = next(adapted)
             with torch.no_grad():
                 # The whole support set in one batch, so that batch norm sees what it will see in use.
-                output = map_inputs(lambda part, mask=held_out: part[mask], model(current, x).logits)  # type: ignore[misc]
-                total[steps] += loss.mean(output, asked[1]).double().cpu() / len(folds)
+                output = map_inputs(lambda part, mask=held_out: part[mask], start.model(current, x).logits)  # type: ignore[misc]
+                total[steps] += start.loss.mean(output, asked[1]).double().cpu() / len(folds)
     return total
 
 

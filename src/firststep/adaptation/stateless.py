@@ -7,41 +7,29 @@ closure, then gives another step than the one that was taken, and the meta-gradi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 import torch
-from torch import Tensor
 
+from firststep.adaptation.learner import Learner
 from firststep.adaptation.step import inner_step
-from firststep.losses import Loss, cross_entropy, first_tensor
-from firststep.network import FunctionalModule, Params, preserved
-from firststep.rules import Rule
+from firststep.losses import Loss, first_tensor
+from firststep.network import Params, preserved
 from firststep.task import Inputs, Targets, map_inputs
 
 
-def check_stateless(
-    model: FunctionalModule,
-    rule: Rule,
-    params: Mapping[str, Tensor],
-    rule_params: Mapping[str, Tensor],
-    x: Inputs,
-    y: Targets,
-    loss: Loss = cross_entropy,
-) -> None:
+def check_stateless(learner: Learner, x: Inputs, y: Targets) -> None:
     """Compute the first step twice, once per rule, and refuse a rule whose second step differs.
 
     A step on other labels comes between: Adam's steps along one gradient are all equal, whatever its state.
     The network draws the same random numbers for all of them. Torch's generators are left as they were.
+    Nothing is computed for a rule that is known to be stateless.
 
     Args:
-        model: the network.
-        rule: the update rule; nothing is computed for one that is known to be stateless.
-        params: θ(0) of the task.
-        rule_params: the rule's parameters.
+        learner: the learner at θ(0) of the task.
         x: the support set.
         y: its targets.
-        loss: the loss of the support set.
     """
+    rule = learner.rule
     device = first_tensor(y).device
     if rule.stateless or device.type == "meta":  # which has no values to compare
         return
@@ -52,11 +40,16 @@ def check_stateless(
         taken.append(result if rule.init_state is None else result[0])
         return result
 
-    watched = dataclasses.replace(rule, update=recorded)
-    other = _other_targets(y, loss)
-    with preserved(device), model.one_task():
-        for targets in (y, other, y):
-            inner_step(model, watched, params, rule.at_step(rule_params, 0), x, targets, loss=loss)
+    watched = Learner(
+        learner.model,
+        dataclasses.replace(rule, update=recorded),
+        learner.params,
+        rule.at_step(learner.rule_params, 0),
+        loss=learner.loss,
+    )
+    with preserved(device), learner.model.one_task():
+        for targets in (y, _other_targets(y, learner.loss), y):
+            inner_step(watched, x, targets)
     if _differ(taken[0], taken[2]):
         raise ValueError(
             f"the rule {rule.name!r} gives different steps for the same gradient: it keeps state between "

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation.gram import gram_of
-from firststep.losses import Loss, Residuals, cross_entropy
-from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule, SupportLoss
+from firststep.adaptation.learner import Learner
+from firststep.losses import Residuals
+from firststep.network import Params
+from firststep.rules import SupportLoss
 from firststep.task import Inputs, Targets, as_samples, map_inputs
 
 
@@ -19,7 +20,7 @@ class Aux(NamedTuple):
     """The auxiliary results of an inner step, at the parameters before it.
 
     Examples:
-        >>> _, aux = functional.inner_step(model, rule, params, {}, support_x, support_y, subset="cls")
+        >>> _, aux = functional.inner_step(learner, support_x, support_y, subset="cls")
         >>> aux.features.shape, aux.logits.shape, aux.gram.shape
         (torch.Size([10, 32]), torch.Size([10, 5]), torch.Size([10, 10]))
     """
@@ -37,15 +38,11 @@ class Aux(NamedTuple):
 
 
 def inner_step(
-    model: FunctionalModule,
-    rule: Rule,
-    params: Mapping[str, Tensor],
-    rule_params: Mapping[str, Tensor],
+    learner: Learner,
     x: Inputs,
     y: Targets,
     *,
     state: Mapping[str, Tensor] | None = None,
-    loss: Loss = cross_entropy,
     subset: str | Iterable[str] | None = None,
     residuals: Residuals | None = None,
     create_graph: bool = False,
@@ -56,35 +53,33 @@ def inner_step(
     A rule with state, such as momentum, takes the state and gives the new one in ``aux.state``.
 
     Args:
-        model: the network.
-        rule: the update rule.
-        params: the network's parameters θ.
-        rule_params: the rule's parameters for this step: ``rule.at_step(rule_params, k)``.
+        learner: network, rule and loss with the parameters θ, and with the rule's parameters for this step:
+            ``rule.at_step(rule_params, k)``.
         x: the support set.
         y: its targets.
         state: the rule's state; default the one before the first step.
-        loss: the loss L of the support set is the mean of this.
         subset: also give the Gram matrix for this parameter subset.
         residuals: which residuals it is of; default all.
-        create_graph: keep the result differentiable in ``params``, ``rule_params`` and ``state``. Otherwise
+        create_graph: keep the result differentiable in the learner's parameters and ``state``. Otherwise
             everything returned is detached and nothing of the computation stays in memory.
         gram_in_graph: of the Gram matrix too, as one graph with the step's: see ``in_graph`` of
             :func:`gram_of`.
 
     Examples:
-        >>> moved, aux = functional.inner_step(model, rule, params, {}, support_x, support_y)
+        >>> moved, aux = functional.inner_step(learner, support_x, support_y)
         >>> after = torch.nn.functional.cross_entropy(model(moved, support_x).logits, support_y)
         >>> bool(after < aux.loss)
         True
     """
+    model, rule, loss = learner.model, learner.rule, learner.loss
     y = as_samples(x, y, as_target=loss.as_target)
+    state = rule.initial_state(model, learner.params) if state is None else state
+    if not create_graph:
+        learner = learner.detached()
+        state = {name: value.detach() for name, value in state.items()}
+    params = learner.params
     model.check_labels(params, *(part for part in loss.labels(y) if type(part) is Tensor))  # not traced ones
     moving = rule.moving(model)
-    current = rule.initial_state(model, params) if state is None else dict(state)
-    if not create_graph:
-        params = {name: value.detach() for name, value in params.items()}
-        rule_params = {name: value.detach() for name, value in rule_params.items()}
-        current = {name: value.detach() for name, value in current.items()}
     with torch.enable_grad():
         theta = {
             name: value.detach().requires_grad_() if name in moving and not value.requires_grad else value
@@ -112,9 +107,9 @@ def inner_step(
             steps, new_state = rule.step(
                 dict(zip(moving, grads, strict=True)),
                 {name: theta[name] for name in moving},
-                dict(rule_params),
+                learner.rule_params,
                 support_loss,
-                current,
+                dict(state),
             )
         except KeyError as error:
             raise ValueError(

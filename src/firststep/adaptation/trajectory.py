@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
 from typing import Any, NamedTuple
 
-from torch import Tensor
-
+from firststep.adaptation.learner import Learner
 from firststep.adaptation.stateless import check_stateless
 from firststep.adaptation.step import Aux, inner_step
-from firststep.losses import Loss, Residuals, cross_entropy
-from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule, require_rule
+from firststep.losses import Residuals
+from firststep.network import Params
 from firststep.task import Inputs, Targets, as_samples
 
 
@@ -20,7 +18,7 @@ class Trajectory(NamedTuple):
     """The parameters on the way from θ(0) to θ(K), and what each step left behind.
 
     Examples:
-        >>> trajectory = functional.adapt(model, rule, support_x, support_y, steps=3)
+        >>> trajectory = functional.adapt(learner, support_x, support_y, steps=3)
         >>> len(trajectory.params), len(trajectory.aux), trajectory.adapted is trajectory.params[-1]
         (4, 3, True)
     """
@@ -36,15 +34,11 @@ class Trajectory(NamedTuple):
 
 
 def adapt(
-    model: FunctionalModule,
-    rule: Rule,
+    learner: Learner,
     x: Inputs,
     y: Targets,
     *,
     steps: int = 5,
-    params: Mapping[str, Tensor] | None = None,
-    rule_params: Mapping[str, Tensor] | None = None,
-    loss: Loss = cross_entropy,
     subset: str | Iterable[str] | None = None,
     residuals: Residuals | None = None,
     create_graph: bool = False,
@@ -52,110 +46,77 @@ def adapt(
     """Adapt to a support set in ``steps`` inner steps and keep all the parameters on the way.
 
     Without ``create_graph`` it holds no graph and no activations: only K+1 parameter dicts. None of them
-    shares memory with the module, so that training it further does not change them.
+    shares memory with the learner, so that training it further does not change them.
 
     Args:
-        model: the network.
-        rule: the update rule.
+        learner: network, rule and loss with the initial parameters, of which
+            :meth:`FunctionalModule.initial_params` makes θ(0).
         x: the support set.
         y: its targets; for classes 0..ways-1.
         steps: how many.
-        params: the initial parameters, of which :meth:`FunctionalModule.initial_params` makes θ(0); default
-            the module's.
-        rule_params: the rule's parameters; default as ``rule.init`` makes them.
-        loss: the loss of the support set.
         subset: also give the Gram matrix for this parameter subset at every stage 0..K-1.
         residuals: which residuals it is of; default all.
-        create_graph: keep the whole trajectory differentiable in ``params`` and ``rule_params``.
+        create_graph: keep the whole trajectory differentiable in the learner's parameters.
 
     Examples:
-        >>> trajectory = functional.adapt(model, rule, support_x, support_y, steps=3, subset="cls")
+        >>> trajectory = functional.adapt(learner, support_x, support_y, steps=3, subset="cls")
         >>> [fs.numerical_rank(aux.gram).item() for aux in trajectory.aux]
         [10, 10, 10]
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative, it is {steps}")
-    require_rule(rule)
-    y = as_samples(x, y, as_target=loss.as_target)
-    start = model.params() if params is None else dict(params)
     if not create_graph:
-        start = {name: value.detach() for name, value in start.items()}
-    if params is None and not create_graph:
-        start = {name: value.clone() for name, value in start.items()}
-    rule_params = rule.init(model, start) if rule_params is None else rule_params
-    start = model.initial_params(start, *loss.labels(y))
-    trajectory = Trajectory([start], [])
-    steps_taken = iterate_steps(
-        model,
-        rule,
-        start,
-        rule_params,
-        x,
-        y,
-        loss=loss,
-        subset=subset,
-        residuals=residuals,
-        create_graph=create_graph,
-    )
-    for _ in range(steps):
-        new, aux = next(steps_taken)
-        trajectory.params.append(new)
+        learner = learner.at({name: value.detach().clone() for name, value in learner.params.items()})
+    start = start_task(learner, x, y)
+    taken = steps_from(start, x, y, subset=subset, residuals=residuals, create_graph=create_graph)
+    trajectory = Trajectory([start.params], [])
+    for params, aux in islice(taken, steps):
+        trajectory.params.append(params)
         trajectory.aux.append(aux)
     return trajectory
 
 
-def iterate_steps(
-    model: FunctionalModule,
-    rule: Rule,
-    params: Mapping[str, Tensor],
-    rule_params: Mapping[str, Tensor],
-    x: Inputs,
-    y: Targets,
-    *,
-    loss: Loss = cross_entropy,
-    subset: str | Iterable[str] | None = None,
-    residuals: Residuals | None = None,
-    create_graph: bool = False,
-) -> Iterator[tuple[Params, Aux]]:
-    """Inner steps without end, one at a time: for trajectories too long to keep.
+def iterate_steps(learner: Learner, x: Inputs, y: Targets, **options: Any) -> Iterator[tuple[Params, Aux]]:
+    """Return inner steps without end, one at a time: for trajectories too long to keep.
+
+    Args:
+        learner: network, rule and loss with the initial parameters.
+        x: the support set.
+        y: its targets.
+        options: ``subset``, ``residuals`` and ``create_graph`` as :func:`adapt` takes them.
 
     Examples:
-        >>> steps = functional.iterate_steps(model, rule, params, {}, support_x, support_y)
+        >>> steps = functional.iterate_steps(learner, support_x, support_y)
         >>> losses = [next(steps)[1].loss.item() for _ in range(4)]
         >>> losses == sorted(losses, reverse=True)
         True
     """
-    require_rule(rule)
-    y = as_samples(x, y, as_target=loss.as_target)
-    model.check_params(params)
-    model.observe(params, x)
-    start = model.initial_params(params, *loss.labels(y))
-    check_stateless(model, rule, start, rule_params, x, y, loss)
-    options: dict[str, Any] = {
-        "loss": loss,
-        "subset": subset,
-        "residuals": residuals,
-        "create_graph": create_graph,
-    }
-    return _steps(model, rule, start, rule_params, x, y, model.task_seed(), options)
+    return steps_from(start_task(learner, x, y), x, y, **options)
+
+
+def start_task(learner: Learner, x: Inputs, y: Targets) -> Learner:
+    """Return the learner at θ(0) of a task; refuse parameters, networks and rules that cannot be used."""
+    y = as_samples(x, y, as_target=learner.loss.as_target)
+    learner.model.check_params(learner.params)
+    learner.model.observe(learner.params, x)
+    start = learner.at(learner.model.initial_params(learner.params, *learner.loss.labels(y)))
+    check_stateless(start, x, y)
+    return start
+
+
+def steps_from(start: Learner, x: Inputs, y: Targets, **options: Any) -> Iterator[tuple[Params, Aux]]:
+    """:func:`iterate_steps` from a learner that :func:`start_task` has put at θ(0)."""
+    return _steps(start, x, y, start.model.task_seed(), options)
 
 
 def _steps(
-    model: FunctionalModule,
-    rule: Rule,
-    params: Mapping[str, Tensor],
-    rule_params: Mapping[str, Tensor],
-    x: Inputs,
-    y: Targets,
-    seed: int | None,
-    options: dict[str, Any],
+    learner: Learner, x: Inputs, y: Targets, seed: int | None, options: dict[str, Any]
 ) -> Iterator[tuple[Params, Aux]]:
-    current = dict(params)
-    state = rule.initial_state(model, current)
+    rule, params = learner.rule, learner.params
+    state = rule.initial_state(learner.model, params)
     for step in count():
-        with model.one_task(seed):
-            current, aux = inner_step(
-                model, rule, current, rule.at_step(rule_params, step), x, y, state=state, **options
-            )
+        now = learner.at(params, rule.at_step(learner.rule_params, step))
+        with learner.model.one_task(seed):
+            params, aux = inner_step(now, x, y, state=state, **options)
         state = aux.state
-        yield current, aux
+        yield params, aux

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from firststep.adaptation import Aux
+from firststep.adaptation import Aux, steps_from
 from firststep.backbones import first_derivatives_only
 from firststep.data import Episode
 from firststep.distributed import Team
@@ -147,8 +147,11 @@ def measure_task(
     """
     if any(later <= earlier for earlier, later in pairwise(steps)):
         raise FirststepError(f"`steps` must be strictly ascending, got {list(steps)}")
-    form = footprint(meta.functional, meta.initial_params(task.support_y), task.support_x)
-    return _measure(meta, _arranged(task, form), steps, subset, metrics, check_finite)
+
+    def compute(learner: MetaLearner, task: Task) -> dict[str, list[float]]:
+        return _measure(learner, task, steps, subset, metrics, check_finite)
+
+    return next(_of_each(compute, meta, [task], alone=True))
 
 
 def _measure(
@@ -161,8 +164,8 @@ def _measure(
 ) -> dict[str, list[float]]:
     chosen = metrics_of(meta.kind, metrics)
     found: dict[str, list[float]] = {name: [] for name in chosen}
-    current = meta.initial_params(task.support_y)
-    updates = meta.iterate_updates(current, task.support_x, task.support_y)
+    start = meta.start_task(task.support_x, task.support_y)
+    current, updates = start.params, steps_from(start, task.support_x, task.support_y)
     taken = 0
     for step in steps:
         output = None
@@ -303,7 +306,8 @@ def _of_each(
     first = next(remaining, None)
     if first is None:
         return
-    form = footprint(meta.functional, meta.initial_params(first.support_y), first.support_x)
+    start = meta.start_task(first.support_x, first.support_y)
+    form = footprint(meta.functional, start.params, first.support_x)
     sharing = Sharing(1, 1)  # a network that draws random numbers needs one task at a time, in order
     if not alone and meta.device.type == "cpu" and meta.functional.randomness == "error":
         larger = len(first_tensor(first.query_y)) / len(first_tensor(first.support_y))

@@ -11,11 +11,12 @@ from torch import Tensor, nn
 
 from firststep.adaptation import (
     LONGEST_AUTO,
-    Aux,
+    Learner,
     StepChoice,
     adapt,
     choose_steps,
-    iterate_steps,
+    start_task,
+    steps_from,
     support_gram,
 )
 from firststep.conditioning import condition_number
@@ -245,38 +246,18 @@ class MetaLearner(nn.Module):
 
     def adapted_params(self, x: Inputs, y: Targets, *, steps: int) -> Params:
         """The network's parameters after that many inner steps on a support set, detached."""
-        return adapt(
-            self.functional,
-            self.rule,
-            x,
-            y,
-            steps=steps,
-            params=self._network_params(),
-            rule_params=self._rule_params(),
-            loss=self.loss,
-        ).adapted
+        return adapt(self._learner(), x, y, steps=steps).adapted
 
     def iterate_steps(self, x: Inputs, y: Targets) -> Iterator[Params]:
         """The network's parameters after 0, 1, 2, ... inner steps on a support set, without end; detached."""
-        start = self.initial_params(y)
-        yield start
-        for params, _ in self.iterate_updates(start, x, y):
+        start = self.start_task(x, y)
+        yield start.params
+        for params, _ in steps_from(start, x, y):
             yield params
 
-    def initial_params(self, y: Targets) -> Params:
-        """The network's parameters θ(0) of a task with these targets, detached."""
-        stored = {name: value.detach() for name, value in self._network_params().items()}
-        return self.functional.initial_params(stored, *self.loss.labels(y))
-
-    def iterate_updates(self, start: Params, x: Inputs, y: Targets) -> Iterator[tuple[Params, Aux]]:
-        """The parameters after 1, 2, ... inner steps, each with what the step computed before it: detached.
-
-        Args:
-            start: :meth:`initial_params` of the task.
-            x: inputs of the support set.
-            y: its targets.
-        """
-        return iterate_steps(self.functional, self.rule, start, self._rule_params(), x, y, loss=self.loss)
+    def start_task(self, x: Inputs, y: Targets) -> Learner:
+        """The network and the rule with their parameters at θ(0) of a task, detached."""
+        return start_task(self._learner(), x, y)
 
     def choose_steps(self, x: Inputs, y: Targets, *, longest: int = LONGEST_AUTO) -> StepChoice:
         """The number of inner steps, at most ``longest``, with the lowest loss on held-out support samples.
@@ -284,17 +265,7 @@ class MetaLearner(nn.Module):
         Each fold holds out one sample of every class. Where a class has only one, nothing can be held out and
         the trained number is taken. Where the targets are no classes, it holds out every fifth sample.
         """
-        return choose_steps(
-            self.functional,
-            self.rule,
-            self._network_params(),
-            self._rule_params(),
-            x,
-            y,
-            trained=self.steps,
-            longest=longest,
-            loss=self.loss,
-        )
+        return choose_steps(self._learner(), x, y, trained=self.steps, longest=longest)
 
     @torch.no_grad()
     def condition_number(
@@ -378,6 +349,10 @@ class MetaLearner(nn.Module):
 
     def _rule_params(self) -> Params:
         return {_unescaped(name): value for name, value in self.rule_params.items()}
+
+    def _learner(self) -> Learner:
+        params, rule_params = self._network_params(), self._rule_params()
+        return Learner(self.functional, self.rule, params, rule_params, loss=self.loss).detached()
 
     def _meta_gradient(self) -> MetaGradient:
         """Made anew where an attribute has changed, and in copies: compiled functions cannot be copied."""

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from firststep.adaptation import detached, inner_step
 from firststep.conditioning import counting_saved
-from firststep.metagradient.objective import Conditioning, Losses
-from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
+from firststep.metagradient.objective import Objective
+from firststep.network import Params
 from firststep.task import Inputs, Targets
 
 
@@ -95,50 +94,35 @@ class StepGraph(NamedTuple):
 class EagerSteps:
     """With autograd, operation by operation."""
 
-    def __init__(
-        self,
-        model: FunctionalModule,
-        rule: Rule,
-        conditioning: Conditioning | None,
-        losses: Losses,
-        gram_in_graph: bool = False,
-    ) -> None:
-        self.model = model
-        self.rule = rule
-        self.conditioning = conditioning
-        self.losses = losses
+    def __init__(self, objective: Objective, gram_in_graph: bool = False) -> None:
+        self.objective = objective
         self.gram_in_graph = gram_in_graph  # for tracing, where this graph takes no memory
         self._bytes: dict[Any, int] = {}
 
     def forward(
         self, start: StepInput, x: Inputs, y: Targets, save: bool
     ) -> tuple[StepOutput, StepGraph | None]:
-        loss = self.losses.support
+        objective = self.objective
         if not save:
-            params, state, rule_params = start
-            new, aux = inner_step(self.model, self.rule, params, rule_params, x, y, state=state, loss=loss)
+            learner = objective.learner(start.params, start.rule_params)
+            new, aux = inner_step(learner, x, y, state=start.state)
             return StepOutput(new, aux.state, aux.loss, aux.features, aux.logits), None
         theta, state, phi = (
             {name: value.detach().requires_grad_() for name, value in part.items()} for part in start
         )
         with torch.enable_grad():
             new, aux = inner_step(
-                self.model,
-                self.rule,
-                theta,
-                phi,
+                objective.learner(theta, phi),
                 x,
                 y,
                 state=state,
-                loss=loss,
-                subset=self.conditioning.subset if self.conditioning else None,
-                residuals=self.conditioning.chosen_residuals if self.conditioning else None,
                 create_graph=True,
                 gram_in_graph=self.gram_in_graph,
+                **objective.gram,
             )
             conditioning_loss = None
-            if self.conditioning is not None and aux.gram is not None:
-                conditioning_loss = self.conditioning.conditioning_loss(aux.gram)
+            if objective.conditioning is not None and aux.gram is not None:
+                conditioning_loss = objective.conditioning.conditioning_loss(aux.gram)
         free = detached(aux)
         output = StepOutput(
             {name: value.detach() for name, value in new.items()},
@@ -173,10 +157,10 @@ class EagerSteps:
     def query(self, params: Params, x: Inputs, y: Targets) -> QueryGradient:
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
         with torch.enable_grad():
-            output = self.model(theta, x).logits
-            loss = self.losses.query.mean(output, y)
+            output = self.objective.model(theta, x).logits
+            loss = self.objective.losses.query.mean(output, y)
             grads = torch.autograd.grad(loss, list(theta.values()), materialize_grads=True)
-        accuracy = self.losses.accuracy(output, y)
+        accuracy = self.objective.losses.accuracy(output, y)
         return QueryGradient(loss.detach(), accuracy, dict(zip(theta, grads, strict=True)))
 
     def saved_bytes(self, start: StepInput, x: Inputs, y: Targets) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firststep.adaptation import check_stateless
+from firststep.adaptation import Learner, check_stateless
 from firststep.losses import Loss, cross_entropy
 from firststep.metagradient.forward import task_report
 from firststep.metagradient.meta_batch import MetaBatch
-from firststep.metagradient.objective import Conditioning, Losses, check_query_weights
+from firststep.metagradient.objective import Conditioning, Losses, Objective, Start, check_query_weights
 from firststep.metagradient.options import EngineOptions
 from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
@@ -71,18 +71,13 @@ class MetaGradient:
             if conditioning.weight == 0:
                 conditioning = None
         require_rule(rule).check_network(model)
-        self.model = model
-        self.rule = rule
-        self.conditioning = conditioning
-        self.losses = Losses(loss, query_loss or loss)
-        self._task = (
-            Stepwise(model, rule, steps, conditioning, self.losses, options)
-            if options.engine == "stepwise"
-            else Unrolled(model, rule, steps, conditioning, self.losses)
+        self.objective = Objective(model, rule, steps, conditioning, Losses(loss, query_loss or loss))
+        engine = (
+            Stepwise(self.objective, options) if options.engine == "stepwise" else Unrolled(self.objective)
         )
         self._known_non_negative = conditioning is None or loss.non_negative
         self.gamma = float(conditioning.weight) if conditioning else 0.0
-        self._batch = MetaBatch(self._task)
+        self._batch = MetaBatch(engine)
 
     def __call__(
         self,
@@ -123,18 +118,15 @@ class MetaGradient:
         query_weights: Sequence[float] | None = None,
     ) -> MetaGradientResult:
         """The same loss and reports without the gradient, whose dicts are empty; arguments as of a call."""
+        weights = check_query_weights(query_weights, self.objective.steps)
+        phi = _detached(rule_params)
+
+        def compute(start: Start) -> TaskReport:
+            with self.objective.model.one_task():
+                return task_report(self.objective, start.params, phi, start.task, weights)
+
         checked = as_tasks(tasks, *self._as_targets)
-        weights = self._check(params, rule_params, checked[0], query_weights)
-        theta, phi = _detached(params), _detached(rule_params)
-
-        def compute(task: Task) -> TaskReport:
-            start = self._start(theta, task)
-            with self.model.one_task():
-                return task_report(
-                    self.model, self.rule, self.conditioning, self.losses, start, phi, task, weights
-                )
-
-        reports = [compute(task) for task in checked]
+        reports = [compute(start) for start in self._starts(_detached(params), phi, checked)]
         loss = torch.stack([self._outer_loss(report) for report in reports]).sum()
         return MetaGradientResult(params={}, rule_params={}, loss=loss, tasks=reports)
 
@@ -173,15 +165,13 @@ class MetaGradient:
                 by side on a CPU, each on threads of its own; rounding may differ from one task on all
                 threads.
         """
-        remaining = iter(tasks)
-        first = next(remaining, None)
+        weights = check_query_weights(query_weights, self.objective.steps)
+        phi = _detached(rule_params)
+        starts = self._starts(_detached(params), phi, (as_task(task, *self._as_targets) for task in tasks))
+        first = next(starts, None)
         if first is None:
             return
-        start = as_task(first, *self._as_targets)
-        weights = self._check(params, rule_params, start, query_weights)
-        checked = chain([start], (as_task(task, *self._as_targets) for task in remaining))
-        theta, phi = _detached(params), _detached(rule_params)
-        computed = self._batch(theta, phi, start, checked, weights, several)
+        computed = self._batch(phi, first, chain([first], starts), weights, several)
         for for_params, for_rule_params, report in computed:
             yield MetaGradientResult(
                 params=for_params,
@@ -190,35 +180,30 @@ class MetaGradient:
                 tasks=[report],
             )
 
-    def _check(
-        self,
-        params: Params,
-        rule_params: Params,
-        first: Task,
-        query_weights: Sequence[float] | None,
-    ) -> tuple[float, ...]:
-        self.model.check_params(params)
-        x, y = first.support_x, first.support_y
-        self.model.observe(params, x)
-        if not self.rule.stateless:
-            start = self._start(params, first)
-            check_stateless(self.model, self.rule, start, rule_params, x, y, self.losses.support)
-        if not self._known_non_negative:
-            self._refuse_negative(params, first)
-        return check_query_weights(query_weights, self._task.steps)
+    def _starts(self, params: Params, rule_params: Params, tasks: Iterable[Task]) -> Iterator[Start]:
+        """Yield each task with its θ(0); with the first, check network, rule and loss at their first use."""
+        for number, task in enumerate(tasks):
+            if number == 0:
+                self.objective.model.check_params(params)
+                self.objective.model.observe(params, task.support_x)
+            start = self.objective.start(params, task)
+            if number == 0:
+                learner = self.objective.learner(start.params, rule_params)
+                check_stateless(learner, task.support_x, task.support_y)
+                self._refuse_negative(start)
+            yield start
 
     @property
     def _as_targets(self) -> tuple[AsTarget, AsTarget]:
-        return self.losses.support.as_target, self.losses.query.as_target
+        return self.objective.losses.support.as_target, self.objective.losses.query.as_target
 
-    def _start(self, params: Params, task: Task) -> Params:
-        return self.model.initial_params(params, *self.losses.labels(task.support_y, task.query_y))
-
-    def _refuse_negative(self, params: Params, task: Task) -> None:
+    def _refuse_negative(self, start: Start) -> None:
         """Refuse a loss that is negative on the first task: it is not the square of any residual."""
-        loss = self.losses.support
-        with torch.no_grad(), self.model.one_task():
-            values = loss(self.model(self._start(params, task), task.support_x).logits, task.support_y)
+        if self._known_non_negative:
+            return
+        model, loss, task = self.objective.model, self.objective.losses.support, start.task
+        with torch.no_grad(), model.one_task():
+            values = loss(model(start.params, task.support_x).logits, task.support_y)
         if values.device.type != "meta" and bool((values < 0).any()):
             raise ValueError(
                 f"loss {loss.name} is negative ({values.min().item():.3g}), but conditioning takes residuals "
@@ -239,42 +224,34 @@ def _add(total: Params, new: Params) -> Params:
 
 
 def meta_gradient(
-    model: FunctionalModule,
-    rule: Rule,
+    learner: Learner,
     tasks: Sequence[Task | tuple[Any, ...]],
     *,
-    params: Mapping[str, Tensor] | None = None,
-    rule_params: Mapping[str, Tensor] | None = None,
     steps: int = 5,
     conditioning: Conditioning | None = None,
-    loss: Loss = cross_entropy,
     query_loss: Loss | None = None,
     options: EngineOptions | None = None,
     query_weights: Sequence[float] | None = None,
 ) -> MetaGradientResult:
-    """One call of :class:`MetaGradient`, which explains the arguments.
-
-    ``params`` default to the module's and ``rule_params`` to what ``rule.init`` makes.
+    """One call of :class:`MetaGradient`, which explains the arguments, at the parameters of ``learner``.
 
     Examples:
         >>> stepwise, unrolled = (
         ...     functional.meta_gradient(
-        ...         model, rule, [task], steps=2, options=functional.EngineOptions(engine=engine)
+        ...         learner, [task], steps=2, options=functional.EngineOptions(engine=engine)
         ...     ).params
         ...     for engine in ("stepwise", "unrolled")
         ... )
         >>> torch.allclose(stepwise["classifier.weight"], unrolled["classifier.weight"], atol=1e-6)
         True
     """
-    theta = model.params() if params is None else dict(params)
-    phi = rule.init(model, theta) if rule_params is None else dict(rule_params)
     compute = MetaGradient(
-        model,
-        rule,
+        learner.model,
+        learner.rule,
         steps=steps,
         conditioning=conditioning,
-        loss=loss,
+        loss=learner.loss,
         query_loss=query_loss,
         options=options,
     )
-    return compute(theta, phi, tasks, query_weights=query_weights)
+    return compute(learner.params, learner.rule_params, tasks, query_weights=query_weights)

@@ -7,46 +7,28 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from firststep.adaptation import Aux, iterate_steps
+from firststep.adaptation import Aux, steps_from
 from firststep.losses import first_tensor
-from firststep.metagradient.objective import Conditioning, Losses
-from firststep.metagradient.result import TaskReport, stage_condition_numbers
-from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
+from firststep.metagradient.objective import Objective
+from firststep.metagradient.result import TaskReport, build_report
+from firststep.network import Params
 from firststep.task import Task
 
 
 def task_report(
-    model: FunctionalModule,
-    rule: Rule,
-    conditioning: Conditioning | None,
-    losses: Losses,
-    params: Params,
-    rule_params: Params,
-    task: Task,
-    query_weights: tuple[float, ...],
+    objective: Objective, params: Params, rule_params: Params, task: Task, query_weights: tuple[float, ...]
 ) -> TaskReport:
-    """The report of a task as the engines give it, in the memory of one inner step."""
-    steps = len(query_weights)
-    subset = conditioning.subset if conditioning else None
+    """Return the report of a task at θ(0) as the engines give it, in the memory of one inner step."""
+    losses, conditioning, steps = objective.losses, objective.conditioning, objective.steps
     stages: list[Aux] = []
     query_losses: list[tuple[float, Tensor]] = []
-    trajectory = iterate_steps(
-        model,
-        rule,
-        params,
-        rule_params,
-        task.support_x,
-        task.support_y,
-        loss=losses.support,
-        subset=subset,
-        residuals=conditioning.chosen_residuals if conditioning else None,
-    )
+    learner = objective.learner(params, rule_params)
+    trajectory = steps_from(learner, task.support_x, task.support_y, **objective.gram)
     with torch.no_grad():
         for step, (theta, aux) in enumerate(islice(trajectory, steps), start=1):
             stages.append(aux)
             if query_weights[step - 1] or step == steps:
-                output = model(theta, task.query_x).logits
+                output = objective.model(theta, task.query_x).logits
                 query_losses.append((query_weights[step - 1], losses.query.mean(output, task.query_y)))
         device = first_tensor(task.query_y).device
         conditioning_loss = torch.zeros((), dtype=torch.float64, device=device)
@@ -57,17 +39,12 @@ def task_report(
                 assert aux.gram is not None
                 conditioning_loss = conditioning_loss + weight * conditioning.conditioning_loss(aux.gram)
         weighted = [weight * loss for weight, loss in reversed(query_losses)]
-    return TaskReport(
+    return build_report(
+        stages,
+        task.support_y,
+        losses.support,
         query_loss=query_losses[-1][1],
         query_accuracy=losses.accuracy(output, task.query_y),
         weighted_query_loss=sum(weighted[1:], weighted[0]),
         conditioning=conditioning_loss,
-        condition_numbers=stage_condition_numbers(
-            [aux.gram for aux in stages],
-            [aux.features for aux in stages],
-            [aux.logits for aux in stages],
-            task.support_y,
-            losses.support,
-        ),
-        support_losses=torch.stack([aux.loss for aux in stages]),
     )

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from firststep.adaptation import Learner
 from firststep.conditioning import CONDITIONING_LOSSES, GramLoss
 from firststep.losses import Loss, ResidualKind, Residuals, cross_entropy
-from firststep.task import Targets
+from firststep.network import FunctionalModule, Params
+from firststep.rules import Rule
+from firststep.task import Targets, Task
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,41 @@ class Conditioning:
                 f"step_weights must be one weight for each of the {steps} steps, not {len(self.step_weights)}"
             )
         return self.step_weights
+
+
+class Start(NamedTuple):
+    """A task and where its inner loop starts."""
+
+    params: Params
+    """θ(0)."""
+    task: Task
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The outer loss of a task: what the engines differentiate in the network's and the rule's parameters."""
+
+    model: FunctionalModule
+    rule: Rule
+    steps: int = 5
+    conditioning: Conditioning | None = None
+    losses: Losses = Losses()
+
+    def learner(self, params: Params, rule_params: Params) -> Learner:
+        """Return what the inner steps start from."""
+        return Learner(self.model, self.rule, params, rule_params, loss=self.losses.support)
+
+    def start(self, params: Params, task: Task) -> Start:
+        """Return a task with its θ(0)."""
+        labels = self.losses.labels(task.support_y, task.query_y)
+        return Start(self.model.initial_params(params, *labels), task)
+
+    @property
+    def gram(self) -> dict[str, Any]:
+        """Options of inner steps that give the Gram matrix of the conditioning loss; none without it."""
+        if self.conditioning is None:
+            return {}
+        return {"subset": self.conditioning.subset, "residuals": self.conditioning.chosen_residuals}
 
 
 def check_query_weights(query_weights: Sequence[float] | None, steps: int) -> tuple[float, ...]:

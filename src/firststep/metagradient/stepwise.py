@@ -22,15 +22,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from firststep.adaptation import Aux
 from firststep.metagradient.compiler import CompiledSteps, reaches_deep
 from firststep.metagradient.eager import Cotangents, EagerSteps, StepInput, Steps
-from firststep.metagradient.objective import Conditioning, Losses
+from firststep.metagradient.objective import Objective
 from firststep.metagradient.options import EngineOptions
-from firststep.metagradient.result import TaskReport, stage_condition_numbers
-from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
+from firststep.metagradient.result import TaskReport, build_report
+from firststep.network import Params
 from firststep.task import Inputs, Targets, Task
 
 # By default at most this many of the last steps save what they computed, within this memory. So training with
@@ -44,50 +43,33 @@ def _scale(values: Params, factor: float) -> Params:
 
 
 class Stepwise:
-    def __init__(
-        self,
-        model: FunctionalModule,
-        rule: Rule,
-        steps: int,
-        conditioning: Conditioning | None,
-        losses: Losses,
-        options: EngineOptions,
-    ) -> None:
-        self.model = model
-        self.rule = rule
-        self.steps = steps
-        self.conditioning = conditioning
-        self.losses = losses
+    def __init__(self, objective: Objective, options: EngineOptions) -> None:
+        self.objective = objective
         self.memory = options.memory
         self.work: Steps = (
-            CompiledSteps(model, rule, conditioning, losses, options.saved_dtype)
-            if options.compile
-            else EagerSteps(model, rule, conditioning, losses)
+            CompiledSteps(objective, options.saved_dtype) if options.compile else EagerSteps(objective)
         )
 
     def __call__(
         self, params: Params, rule_params: Params, task: Task, query_weights: tuple[float, ...]
     ) -> tuple[Params, Params, TaskReport]:
         x, y = task.support_x, task.support_y
+        rule, steps, conditioning = self.objective.rule, self.objective.steps, self.objective.conditioning
         if isinstance(self.work, CompiledSteps):  # all at once takes less time than each when it is needed
             self.prepare(params, rule_params, task)
         pass_through = self._pull_back_is_identity(rule_params)
-        save_from = self.steps if pass_through else self.steps - self._steps_saved(params, rule_params, x, y)
+        save_from = steps if pass_through else steps - self._steps_saved(params, rule_params, x, y)
         stages = [params]
-        states = [self.rule.initial_state(self.model, params)]
+        states = [rule.initial_state(self.objective.model, params)]
         saved: list[Any] = []
-        losses: list[Tensor] = []
-        features: list[Tensor | None] = []
-        logits: list[Any] = []
-        for k in range(self.steps):
-            start = StepInput(stages[-1], states[-1], self.rule.at_step(rule_params, k))
+        results: list[Aux] = []
+        for k in range(steps):
+            start = StepInput(stages[-1], states[-1], rule.at_step(rule_params, k))
             output, saved_step = self.work.forward(start, x, y, k >= save_from)
             stages.append(output.params)
             states.append(output.state)
             saved.append(saved_step)
-            losses.append(output.loss)
-            features.append(output.features)
-            logits.append(output.logits)
+            results.append(Aux(output.loss, output.features, output.logits, None, {}))
         saved_step = None
 
         query = self.work.query(stages[-1], task.query_x, task.query_y)
@@ -99,23 +81,22 @@ class Stepwise:
 
         rule_grads = {name: torch.zeros_like(value) for name, value in rule_params.items()}
         conditioning_loss = torch.zeros((), dtype=torch.float64, device=query.loss.device)
-        grams: list[Tensor | None] = [None] * self.steps
-        weights = self.conditioning.weights(self.steps) if self.conditioning else (0.0,) * self.steps
-        gamma = self.conditioning.weight if self.conditioning else 0.0
-        for k in reversed(range(self.steps)):  # through the step from stage k to stage k+1
+        weights = conditioning.weights(steps) if conditioning else (0.0,) * steps
+        gamma = conditioning.weight if conditioning else 0.0
+        for k in reversed(range(steps)):  # through the step from stage k to stage k+1
             saved_step = saved.pop()
             if not pass_through:
                 if saved_step is None:
-                    start = StepInput(stages[k], states[k], self.rule.at_step(rule_params, k))
+                    start = StepInput(stages[k], states[k], rule.at_step(rule_params, k))
                     _, saved_step = self.work.forward(start, x, y, True)
                 weight = torch.full((), gamma * weights[k], dtype=torch.float64, device=query.loss.device)
                 step = self.work.pull_back(saved_step, cotangents, weight)
                 saved_step = None  # frees its memory
                 cotangents = Cotangents(step.params, step.state)
-                self.rule.add_at_step(rule_grads, k, step.rule_params)
+                rule.add_at_step(rule_grads, k, step.rule_params)
                 if step.conditioning_loss is not None:
                     conditioning_loss = conditioning_loss + weights[k] * step.conditioning_loss
-                grams[k] = step.gram
+                results[k] = results[k]._replace(gram=step.gram)
             stages.pop()  # θ(k+1) is not needed any more
             states.pop()
             if k and query_weights[k - 1]:
@@ -125,13 +106,14 @@ class Stepwise:
                 cotangents = cotangents._replace(
                     params={name: value + extra[name] for name, value in cotangents.params.items()}
                 )
-        report = TaskReport(
+        report = build_report(
+            results,
+            y,
+            self.objective.losses.support,
             query_loss=query.loss,
             query_accuracy=query.accuracy,
             weighted_query_loss=weighted_query_loss,
             conditioning=conditioning_loss,
-            condition_numbers=stage_condition_numbers(grams, features, logits, y, self.losses.support),
-            support_losses=torch.stack(losses),
         )
         return self._with_initial_state(params, cotangents), rule_grads, report
 
@@ -142,8 +124,8 @@ class Stepwise:
         )
 
     def _first(self, params: Params, rule_params: Params) -> StepInput:
-        state = self.rule.initial_state(self.model, params)
-        return StepInput(params, state, self.rule.at_step(rule_params, 0))
+        state = self.objective.rule.initial_state(self.objective.model, params)
+        return StepInput(params, state, self.objective.rule.at_step(rule_params, 0))
 
     def _with_initial_state(self, params: Params, cotangents: Cotangents) -> Params:
         """Return the gradient of θ(0), through the initial state too if that depends on θ(0)."""
@@ -151,7 +133,7 @@ class Stepwise:
             return cotangents.params
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
         with torch.enable_grad():
-            state = self.rule.initial_state(self.model, theta)
+            state = self.objective.rule.initial_state(self.objective.model, theta)
         reached = [(value, cotangents.state[name]) for name, value in state.items() if value.requires_grad]
         if not reached:
             return cotangents.params
@@ -163,7 +145,8 @@ class Stepwise:
 
     def shares_cores(self) -> bool:
         """Whether tasks may be computed side by side; conditioning on all layers takes the memory of many."""
-        return self.conditioning is None or not reaches_deep(self.model, self.conditioning.subset)
+        conditioning = self.objective.conditioning
+        return conditioning is None or not reaches_deep(self.objective.model, conditioning.subset)
 
     def _steps_saved(self, params: Params, rule_params: Params, x: Inputs, y: Targets) -> int:
         """How many of the steps may save what they computed."""
@@ -171,10 +154,11 @@ class Stepwise:
             return 0
         need = self.work.saved_bytes(self._first(params, rule_params), x, y)
         if self.memory is None:
-            return min(self.steps, MOST_SAVED, DEFAULT_MEMORY // max(1, need))
-        return min(self.steps, self.memory // max(1, need))
+            return min(self.objective.steps, MOST_SAVED, DEFAULT_MEMORY // max(1, need))
+        return min(self.objective.steps, self.memory // max(1, need))
 
     def _pull_back_is_identity(self, rule_params: Params) -> bool:
         """First-order descent without conditioning: the cotangent passes through every step unchanged."""
-        stateful = self.rule.init_state is not None
-        return self.rule.first_order and self.conditioning is None and not rule_params and not stateful
+        rule = self.objective.rule
+        unchanged = self.objective.conditioning is None and not rule_params and rule.init_state is None
+        return rule.first_order and unchanged

@@ -119,8 +119,10 @@ def scaled(rule: Rule, multiplier: float) -> Rule:
 
     Examples:
         >>> from firststep.rules import scaled
-        >>> bigger = functional.adapt(model, scaled(rule, 3), support_x, support_y, steps=1).adapted
-        >>> same = functional.adapt(model, fs.maml(rate=0.3), support_x, support_y, steps=1).adapted
+        >>> bigger, same = (
+        ...     functional.adapt(functional.Learner(model, each), support_x, support_y, steps=1).adapted
+        ...     for each in (scaled(rule, 3), fs.maml(rate=0.3))
+        ... )
         >>> torch.allclose(bigger["classifier.bias"], same["classifier.bias"])
         True
     """

@@ -26,7 +26,7 @@ class SupportLoss:
         ...     print(tuple(loss.features.shape), loss(longer) < loss(params))
         ...     return {name: -0.1 * grad for name, grad in grads.items()}
         >>> own = fs.Rule(name="look", init=no_parameters, update=look, stateless=True)
-        >>> adapted = functional.adapt(model, own, support_x, support_y, steps=1)
+        >>> adapted = functional.adapt(functional.Learner(model, own), support_x, support_y, steps=1)
         (10, 32) tensor(True)
     """
 
@@ -279,8 +279,10 @@ def descend(grads: Params, params: Params, rule_params: Params, loss: SupportLos
         >>> from functools import partial
         >>> from firststep.rules import descend, no_parameters
         >>> own = fs.Rule(name="own", init=no_parameters, update=partial(descend, rate=0.1))
-        >>> same = functional.adapt(model, own, support_x, support_y, steps=1).adapted
-        >>> maml = functional.adapt(model, fs.maml(rate=0.1), support_x, support_y, steps=1).adapted
+        >>> same, maml = (
+        ...     functional.adapt(functional.Learner(model, each), support_x, support_y, steps=1).adapted
+        ...     for each in (own, fs.maml(rate=0.1))
+        ... )
         >>> torch.equal(same["classifier.bias"], maml["classifier.bias"])
         True
     """

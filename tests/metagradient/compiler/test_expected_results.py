@@ -14,7 +14,7 @@ from firststep.functional import FunctionalModule
 from firststep.metagradient.compiler import compiled, trace
 from firststep.metagradient.compiler.passes import PREPARE, apply
 from firststep.metagradient.eager import StepInput
-from firststep.metagradient.objective import Losses
+from firststep.metagradient.objective import Objective
 
 
 def wrong_strides(value: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ def test_a_pull_back_for_wrong_strides_is_compiled_again(
 
     monkeypatch.setattr(compiled, "compile_graph", prepared)
     monkeypatch.setattr(compiled, "expected_results", predicted)
-    steps = compiled.CompiledSteps(model, maml(0.1), None, Losses())
+    steps = compiled.CompiledSteps(Objective(model, maml(0.1)))
     steps.saved_bytes(StepInput(model.params(), {}, {}), images, torch.arange(5))
     pull_back, _step, *again = received
     assert len(again) == (0 if right else 1)

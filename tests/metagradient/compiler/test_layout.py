@@ -20,7 +20,7 @@ from firststep.backbones import BatchStatisticsNorm
 from firststep.functional import FunctionalModule
 from firststep.metagradient.compiler import compiled, trace
 from firststep.metagradient.eager import StepInput
-from firststep.metagradient.objective import Losses
+from firststep.metagradient.objective import Objective
 from networks import generator
 
 CHANNELS, SIZE, IMAGES = 6, 20, 5
@@ -54,7 +54,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     ]
     model = FunctionalModule(nn.Sequential(*one, *two))
     images = torch.randn(IMAGES, 3, SIZE, SIZE, generator=generator(0))
-    steps = compiled.CompiledSteps(model, maml(0.1), None, Losses())
+    steps = compiled.CompiledSteps(Objective(model, maml(0.1)))
     # With inductor's own patch: monkeypatch cannot restore its settings.
     with torch._inductor.config.patch(force_disable_caches=True):
         assert steps.saved_bytes(StepInput(model.params(), {}, {}), images, torch.arange(IMAGES))

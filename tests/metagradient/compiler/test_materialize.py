@@ -13,7 +13,7 @@ from firststep.metagradient.compiler.materialize import materialize
 from firststep.metagradient.compiler.passes import REWRITE, apply
 from firststep.metagradient.compiler.trace import flatten, trace_graph
 from firststep.metagradient.eager import EagerSteps
-from firststep.metagradient.objective import Losses
+from firststep.metagradient.objective import Objective
 from networks import generator, small_conv, small_task
 
 
@@ -24,7 +24,7 @@ def stored(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
 def test_a_graph_with_stored_results_computes_the_same() -> None:
     model, task = FunctionalModule(small_conv()), small_task()
     arguments = (model.params(), to_channels_last(task.query_x), task.query_y)
-    graph, _ = trace_graph(EagerSteps(model, maml(0.1), None, Losses()).query, arguments)
+    graph, _ = trace_graph(EagerSteps(Objective(model, maml(0.1))).query, arguments)
     apply(REWRITE, graph)
     expected = graph(*flatten(arguments))
     apply([materialize], graph)

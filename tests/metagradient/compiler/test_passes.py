@@ -12,7 +12,7 @@ from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.passes import CLEAN_UP, PREPARE, REWRITE, ROUTINES, apply
 from firststep.metagradient.compiler.trace import flatten, trace_graph
 from firststep.metagradient.eager import Cotangents, EagerSteps, StepInput
-from firststep.metagradient.objective import Losses
+from firststep.metagradient.objective import Objective
 from networks import small_conv, small_resnet, small_task
 
 
@@ -23,7 +23,7 @@ def test_rewritten_and_split_graphs_compute_the_same(network: object, channels_l
     if network is small_conv:
         task = small_task()
     images = to_channels_last(task.support_x) if channels_last else task.support_x
-    steps, params = EagerSteps(model, maml(0.2), Conditioning(), Losses()), model.params()
+    steps, params = EagerSteps(Objective(model, maml(0.2), conditioning=Conditioning())), model.params()
     cotangents = Cotangents({name: torch.ones_like(value) for name, value in params.items()}, {})
 
     def both(*arguments: object) -> object:

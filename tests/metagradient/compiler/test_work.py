@@ -18,7 +18,7 @@ from firststep.functional import FunctionalModule
 from firststep.losses import cross_entropy
 from firststep.metagradient.compiler import compiled, rows
 from firststep.metagradient.eager import StepInput
-from firststep.metagradient.objective import Losses
+from firststep.metagradient.objective import Objective
 from firststep.metagradient.stepwise import DEFAULT_MEMORY, MOST_SAVED
 from networks import generator
 
@@ -39,7 +39,7 @@ def graphs(request: pytest.FixtureRequest) -> tuple[FunctionalModule, Graphs]:
     model = FunctionalModule(build_backbone(request.param, image_size=84, channels=3))
     images = torch.randn(5, 3, 84, 84, generator=generator(0))
     found: list[GraphModule] = []
-    steps = compiled.CompiledSteps(model, maml(0.1), None, Losses())
+    steps = compiled.CompiledSteps(Objective(model, maml(0.1)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "compile_graph", lambda graph, _: found.append(graph) or graph)
         saved = steps.saved_bytes(StepInput(model.params(), {}, {}), images, torch.arange(5))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -43,9 +44,8 @@ from firststep.metagradient.eager import (
     StepOutput,
     input_form,
 )
-from firststep.metagradient.objective import Conditioning, Losses
-from firststep.network import FunctionalModule, Params
-from firststep.rules import Rule
+from firststep.metagradient.objective import Objective
+from firststep.network import Params
 from firststep.task import Inputs, Targets, map_inputs, to_channels_last
 
 _Query = tuple[Inputs, Targets]
@@ -79,17 +79,12 @@ class CompiledSteps:
     contiguous images. If that fails too, one warning gives the reason and everything runs uncompiled.
     """
 
-    def __init__(
-        self,
-        model: FunctionalModule,
-        rule: Rule,
-        conditioning: Conditioning | None,
-        losses: Losses,
-        saved_dtype: torch.dtype | None = None,
-    ) -> None:
-        self._eager = EagerSteps(model, rule, conditioning, losses)
-        self._by_rows = conditioning if conditioning and reaches_deep(model, conditioning.subset) else None
-        self._traced = EagerSteps(model, rule, None if self._by_rows else conditioning, losses, True)
+    def __init__(self, objective: Objective, saved_dtype: torch.dtype | None = None) -> None:
+        self._eager = EagerSteps(objective)
+        conditioning = objective.conditioning
+        deep = conditioning is not None and reaches_deep(objective.model, conditioning.subset)
+        self._by_rows = conditioning if deep else None
+        self._traced = EagerSteps(replace(objective, conditioning=None) if deep else objective, True)
         self._shared = BuiltFunctions()
         self._saved_dtype = saved_dtype
 
@@ -221,8 +216,9 @@ class CompiledSteps:
             pull_back = compile_graph(parts.backward, [*leaves, *saved])
         rows = None
         if self._by_rows:
-            loss = self._eager.losses.support
-            rows = conditioning_by_rows(self._eager.model, self._by_rows, loss, start.params, x, y)
+            objective = self._eager.objective
+            loss = objective.losses.support
+            rows = conditioning_by_rows(objective.model, self._by_rows, loss, start.params, x, y)
         if compiled is not None:  # store it last, when nothing can fail any more
             queries[key] = compiled
         return _Pair(step, pull_back, outputs, structure, storage_bytes(saved), rows)
