@@ -50,7 +50,7 @@ def adapt(
 
     Args:
         learner: network, rule and loss with the initial parameters, of which
-            :meth:`FunctionalModule.initial_params` makes θ(0).
+            :meth:`firststep.functional.FunctionalModule.initial_params` makes θ(0).
         x: the support set.
         y: its targets; for classes 0..ways-1.
         steps: how many.
