@@ -24,6 +24,7 @@ from firststep.errors import FirststepError
 from firststep.evaluation import AdaptedModel, ImageSupport, adapt_to_images
 from firststep.training import load_trained
 from runs import tiny_run
+from second_device import SECOND, synchronisations
 
 Deployable = tuple[AdaptedModel, ImageClassifier, ModelCard, np.ndarray]
 
@@ -80,6 +81,40 @@ def test_probes_are_deployed_too(classifier: str, classes: int, run: Path, tmp_p
     adapted, module, card, pixels = deployable(run, classifier, classes)
     save_adapted(tmp_path / "adapted", module, card)
     same_answers(load_deployed(tmp_path / "adapted"), adapted, pixels)
+
+
+def test_programs_run_on_other_devices(made: Deployable, tmp_path: Path) -> None:
+    adapted, module, card, pixels = made
+    for ending in ("pt2", "onnx"):
+        export_model(tmp_path / f"model.{ending}", module, card, pixels[:2])
+    with synchronisations() as seen:
+        model = load_deployed(tmp_path / "model.pt2", device=str(SECOND))
+        found = model.batch(pixels)
+    assert "copy to the CPU" in seen  # it was computed there
+    np.testing.assert_allclose(found, adapted.probabilities(adapted.support.images).numpy(), atol=1e-5)
+    np.testing.assert_array_equal(
+        load_deployed(tmp_path / "model.onnx", device="auto").batch(pixels),
+        load_deployed(tmp_path / "model.onnx", device="cpu").batch(pixels),
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize(
+    ("name", "device", "says"),
+    [
+        ("model.onnx", "cuda", "device cuda: this ONNX Runtime has no CUDAExecutionProvider; pip install"),
+        ("model.onnx", "cuda:x", "cuda:x is not a device for .onnx files"),
+        ("model.onnx", "mps", "mps is not a device for .onnx files; they run on cpu, cuda or auto"),
+        ("model.pt2", "cuda", "device cuda: PyTorch sees none here"),
+    ],
+)
+def test_a_missing_device_is_one_line(
+    name: str, device: str, says: str, made: Deployable, tmp_path: Path
+) -> None:
+    _, module, card, pixels = made
+    export_model(tmp_path / name, module, card, pixels[:2])
+    with pytest.raises(FirststepError, match=says):
+        load_deployed(tmp_path / name, device=device)
 
 
 def test_other_programs_read_them(made: Deployable, tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from firststep.page import Models
-from firststep.training import Run, open_since, train
+from firststep.page import Models, load_models
+from firststep.training import Run, TrainConfig, open_since, train
 from firststep.utils import is_locked, try_lock
 from runs import TINY, tiny_run
 from served_page import ServedPage, served
+
+SHORT: dict[str, Any] = {"validate_every": 2, "validation_episodes": 2, "threads": 1, "steps": 2}
 
 
 @pytest.fixture
@@ -37,11 +39,25 @@ def test_finished_runs(page: ServedPage, runs_folder: Path) -> None:
     curves = page.ask("/api/runs/shared").json()
     entries = Run(runs_folder / "shared").metrics()
     assert curves["updates"] == [2, 4]
-    assert curves["accuracy"] == [entry["validation_accuracy"] for entry in entries]
+    assert run["metric"] == {"title": "accuracy", "percent": True}
+    assert curves["main"] == [entry["validation_accuracy"] for entry in entries]
     assert curves["condition_number"] == [entry["validation_condition_number"] for entry in entries]
-    assert [len(row) for row in curves["accuracy"]] == [3, 3]
-    assert run["latest"]["accuracy"] == curves["accuracy"][-1]
+    assert [len(row) for row in curves["main"]] == [3, 3]
+    assert run["latest"] == curves["main"][-1]
     assert page.ask("/api/runs/none").status == 422
+
+
+def test_a_run_of_regression_shows_its_own_metric(watched: ServedPage, tmp_path: Path) -> None:
+    config = TrainConfig(tasks="sinusoid", loss="squared_error", backbone="mlp", shots=5, updates=2, **SHORT)
+    train(config, tmp_path / "runs" / "waves")
+    run = listed(watched)["waves"]
+    assert run["metric"] == {"title": "mean squared error", "percent": False}
+    assert (run["summary"]["data"], run["summary"]["task"]) == ("sinusoid", "5-shot")
+    entry = Run(tmp_path / "runs" / "waves").metrics()[-1]
+    assert run["latest"] == entry["validation_mean_squared_error"]
+    assert watched.ask("/api/runs/waves").json()["main"][-1] == run["latest"]
+    refused = load_models([str(tmp_path / "runs" / "waves")]).failed["waves"]
+    assert refused == "waves was trained on tasks of sinusoid, not on images"
 
 
 def test_there_need_be_no_folder(watched: ServedPage) -> None:
@@ -60,7 +76,7 @@ def test_a_run_while_it_trains(watched: ServedPage, tmp_path: Path) -> None:
     assert [run["id"] for run in seen] == ["sweep/one"] * 4
     assert {run["state"] for run in seen[:3]} == {"training"}
     assert [run["updates"] for run in seen] == [0, 2, 2, 4]
-    assert seen[0]["latest"]["accuracy"] is None
+    assert seen[0]["latest"] == []
     assert 0 < seen[2]["seconds_left"] < 600
     assert listed(watched)["sweep/one"]["state"] == "finished"
     assert watched.ask("/api/runs/sweep/one").json()["updates"] == [2, 4]
@@ -85,7 +101,7 @@ def test_numbers_that_json_does_not_have(watched: ServedPage, tmp_path: Path) ->
     entry = json.loads(run.metrics_path.read_text())
     entry["validation_condition_number"][0] = float("nan")
     run.metrics_path.write_text(json.dumps(entry) + "\n")
-    assert listed(watched)["odd"]["latest"]["condition_number"][0] is None
+    assert watched.ask("/api/runs/odd").json()["condition_number"][0][0] is None
     assert watched.ask("/api/runs/odd").json()["condition_number"][0][0] is None
 
 

@@ -48,7 +48,7 @@ def predict(
             --format json, one object per line.
         none_of_these: Say so of images that belong to no class, where the model can.
         format: Of the predictions on standard output.
-        device: cpu, cuda, ...; exported programs run on the CPU.
+        device: cpu, cuda, ...; an .onnx file needs onnxruntime-gpu for cuda.
     """
     from firststep.cli.progress import progress_bar
     from firststep.cli.terminal import console

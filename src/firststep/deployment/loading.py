@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
+from torch.export.passes import move_to_device_pass
 
 from firststep.deployment.card import KEY, ModelCard, read_card
 from firststep.deployment.image_classifier import ImageClassifier
@@ -142,7 +144,7 @@ def load_deployed(
 
     Args:
         path: the folder or file.
-        device: where to compute; .pt2 and .onnx files run on the CPU.
+        device: where to compute, such as cpu or cuda; an .onnx file needs ONNX Runtime's provider for it.
         ending: the format, where the name does not say it.
         name: what an error calls it.
 
@@ -166,10 +168,7 @@ def load_deployed(
             f"{path} is not a model: expected a folder of `firststep adapt`, or a file that ends in "
             f"{', '.join(readers)}"
         )
-    on = choose_device(device)
-    if kind != ".safetensors" and on.type != "cpu":
-        raise FirststepError(f"`device={device}`: {path} runs on the CPU; leave it out")
-    return readers[kind](path, name or str(path), on)
+    return readers[kind](path, name or str(path), device)
 
 
 def require_onnxruntime() -> None:
@@ -177,7 +176,8 @@ def require_onnxruntime() -> None:
         import onnxruntime  # noqa: F401
 
 
-def _safetensors(path: Path, name: str, device: torch.device) -> DeployedModel:
+def _safetensors(path: Path, name: str, device: str) -> DeployedModel:
+    on = choose_device(device)
     read_bytes(path)  # refuses what is no regular file
     try:
         with safe_open(path, framework="pt") as file:
@@ -203,7 +203,7 @@ def _safetensors(path: Path, name: str, device: torch.device) -> DeployedModel:
         )
     network = blank_network(meta, len(card.classes), head)
     _fill(network, weights, name)
-    return deployed(image_classifier(network, card).to(device), card)
+    return deployed(image_classifier(network, card).to(on), card)
 
 
 def _fill(network: nn.Module, weights: dict[str, torch.Tensor], name: str) -> None:
@@ -220,26 +220,30 @@ def _fill(network: nn.Module, weights: dict[str, torch.Tensor], name: str) -> No
     network.load_state_dict(weights)
 
 
-def _pt2(path: Path, name: str, device: torch.device) -> DeployedModel:
+def _pt2(path: Path, name: str, device: str) -> DeployedModel:
+    on = choose_device(device)
     about = {KEY: ""}
     content = read_bytes(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            module = torch.export.load(io.BytesIO(content), extra_files=about).module()
+            program = torch.export.load(io.BytesIO(content), extra_files=about)
+            # The graph names the device of its constants too, so `.to` would not be enough.
+            module = (program if on.type == "cpu" else move_to_device_pass(program, on)).module()
     except Exception as error:  # of whatever kind: the reader expects a whole file
         raise FirststepError(f"{name} is damaged or not a .pt2 file ({_first_line(error)})") from None
     return DeployedModel(read_card(about[KEY], name), _guarded(_torch_runner(module), name))
 
 
-def _onnx(path: Path, name: str, device: torch.device) -> DeployedModel:
+def _onnx(path: Path, name: str, device: str) -> DeployedModel:
     require_onnxruntime()
     import onnxruntime
 
+    providers = _providers(device)
     content = read_bytes(path)
     onnxruntime.set_default_logger_severity(4)  # it prints what it raises, too
     try:
-        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(content, providers=providers)
         about = session.get_modelmeta().custom_metadata_map.get(KEY)
     except Exception as error:  # its own kinds, which it does not export
         raise FirststepError(f"{name} is damaged or not an .onnx file ({_first_line(error)})") from None
@@ -249,6 +253,24 @@ def _onnx(path: Path, name: str, device: torch.device) -> DeployedModel:
         return tuple(np.asarray(output) for output in found)
 
     return DeployedModel(read_card(about, name), _guarded(run, name))
+
+
+def _providers(device: str) -> list[Any]:
+    """Return ONNX Runtime's providers for a device, in order of preference."""
+    import onnxruntime
+
+    cpu, cuda = "CPUExecutionProvider", "CUDAExecutionProvider"
+    here = onnxruntime.get_available_providers()
+    kind, _, number = device.partition(":")
+    if kind == "cpu" or (kind == "auto" and cuda not in here):
+        return [cpu]
+    if kind not in ("auto", "cuda") or not (number or "0").isdecimal():
+        raise FirststepError(f"{device} is not a device for .onnx files; they run on cpu, cuda or auto")
+    if cuda not in here:
+        raise FirststepError(
+            f"device {device}: this ONNX Runtime has no {cuda}; pip install onnxruntime-gpu, or use cpu"
+        )
+    return [(cuda, {"device_id": int(number or 0)}), cpu]
 
 
 def _torch_runner(module: nn.Module) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:

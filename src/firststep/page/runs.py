@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from firststep.errors import FirststepError, unknown
+from firststep.evaluation import METRICS
+from firststep.evaluation._internal import MAIN
 from firststep.page.messages import one_line
 from firststep.training import Run, open_since, saved_progress, training_time
 
@@ -65,18 +67,17 @@ class RunsFolder:
             return {**line, "state": "damaged", "error": one_line(error, [str(self.folder), str(run.folder)])}
 
     def curves(self, key: str) -> dict[str, Any]:
-        """Everything that a run has logged so far, validation by validation."""
+        """Return everything that a run has logged so far, validation by validation."""
         runs = self.listed()
         if key not in runs:
             raise unknown("run", key, runs)
         entries = runs[key].metrics(tolerant=True)
+        main = MAIN[runs[key].config.kind]
+        # A metric may be missing: the condition number is not defined for every kind of problem.
         curves = {
             "updates": [entry["update"] for entry in entries],
-            "accuracy": [entry.get("validation_accuracy") for entry in entries],
-            "half_width": [entry["validation_half_width"] for entry in entries],
-            "condition_number": [entry.get("validation_condition_number") for entry in entries],
-            "rank": [entry.get("validation_rank") for entry in entries],
-            "query_loss": [entry["query_loss"] for entry in entries],
+            "main": [entry.get(f"validation_{main}", []) for entry in entries],
+            "condition_number": [entry.get("validation_condition_number", []) for entry in entries],
         }
         return {"id": key, **_summary(runs[key]), **_finite(curves)}
 
@@ -87,6 +88,8 @@ def _summary(run: Run) -> dict[str, Any]:
     update, best = _progress(run, entries)
     state = _state(run, config.is_finished(update, best))
     latest = entries[-1] if entries else {}
+    main = MAIN[config.kind]
+    ways = f"{config.ways}-way " if config.tasks is None else ""
     return {
         "state": state,
         "updates": update,
@@ -94,22 +97,14 @@ def _summary(run: Run) -> dict[str, Any]:
         "seconds_left": _seconds_left(run, update, config.total_updates) if state == "training" else None,
         "summary": {
             "label": config.describe(),
-            "method": config.method,
-            "head": config.head,
-            "conditioning": config.conditioning if config.conditioning_loss is not None else "none",
-            "data": config.data,
+            "data": config.source,
             "backbone": config.architecture,
-            "ways": config.ways,
-            "shots": config.shots,
+            "task": f"{ways}{config.shots}-shot",
             "steps": config.steps,
             "seed": config.seed,
         },
-        "latest": _finite(
-            {
-                "accuracy": latest.get("validation_accuracy"),
-                "condition_number": latest.get("validation_condition_number"),
-            }
-        ),
+        "metric": {"title": METRICS[main].title, "percent": METRICS[main].percent},
+        "latest": _finite(latest.get(f"validation_{main}", [])),
     }
 
 

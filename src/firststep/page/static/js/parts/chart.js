@@ -14,7 +14,7 @@ export function lineChart({ width, height, series, x, y, cursor, marks = [], pic
   const points = series.flatMap((one) => one.points).filter(([, value]) => Number.isFinite(value));
   const right = Math.max(x.high ?? 1, ...points.map(([value]) => value));
   const bottom = height - MARGIN.bottom;
-  const across = linear(x.low ?? 0, right, MARGIN.left, width - MARGIN.right, x.ticks ?? roundNumbers(right));
+  const across = linear(x.low ?? 0, right, MARGIN.left, width - MARGIN.right, x.ticks ?? roundNumbers(right, 1));
   const up = verticalScale(y, points, bottom);
   const svg = s("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   svg.append(...grid(across, up, width, bottom), ...titles(x, y, width, height));

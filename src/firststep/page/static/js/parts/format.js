@@ -2,6 +2,9 @@
 
 export const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 
+/** 0.97077 → "0.971" */
+export const short = (number) => (Number.isFinite(number) ? String(Number(number.toPrecision(3))) : "–");
+
 /** 149000 → "149,000"; 51.8 → "52"; 1.2e9 → "1.2 × 10⁹" */
 export function large(number) {
   if (number === null || number === undefined || Number.isNaN(number)) return "–";

@@ -21,10 +21,10 @@ export function logarithmic(low, high, from, to) {
   return { at, ticks };
 }
 
-/** At most `most` round numbers from 0 to high. */
-export function roundNumbers(high, most = 6) {
+/** At most `most` round numbers from 0 to high, at least `least` apart. */
+export function roundNumbers(high, least = 0, most = 6) {
   const raw = Math.max(high, 1e-9) / most;
   const unit = 10 ** Math.floor(Math.log10(raw));
-  const step = Math.max(1, [1, 2, 5, 10].find((factor) => factor * unit >= raw) * unit);
+  const step = Math.max(least, [1, 2, 5, 10].find((factor) => factor * unit >= raw) * unit);
   return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, place) => place * step);
 }

@@ -2,7 +2,7 @@
 
 import { h, newId, onWidth } from "../parts/dom.js";
 import { lineChart } from "../parts/chart.js";
-import { large, percent } from "../parts/format.js";
+import { large, percent, short } from "../parts/format.js";
 import { key } from "../parts/styles.js";
 
 const HEIGHT = 230;
@@ -34,44 +34,72 @@ function chooser(label, changed) {
   };
 }
 
-const words = (series, text) => series.map((one) => `${one.name}: ${one.points.filter(([, y]) => y !== null).map(([x, y]) => `${x} ${text(y)}`).join(", ")}`).join(". ");
+const words = (series, text) => series.map((one) => `${one.name}: ${one.points.filter(([, y]) => Number.isFinite(y)).map(([x, y]) => `${x} ${text(y)}`).join(", ")}`).join(". ");
 const longest = (rows) => Math.max(0, ...rows.map((row) => row?.length ?? 0));
 const whole = (count) => Array.from({ length: count }, (_, place) => place);
 
-export function makeRunCharts() {
+const runsBy = (runs) => Map.groupBy(runs, (run) => run.metric.title);
+
+/** Two figures of one metric: by step at the latest validation, and over training at a chosen step. */
+function makePair({ title, field, axis, text, place: { name, label, usual } }) {
   let runs = [];
   const redraw = () => parts.forEach((part) => part.update());
-  const step = chooser("after step", redraw);
-  const stage = chooser("at stage", redraw);
-
-  const latest = (field) => runs.map((run) => ({ ...run, points: (run[field].at(-1) ?? []).map((value, place) => [place, value]) }));
-  const overTraining = (field, place) =>
-    runs.map((run) => ({ ...run, points: run.updates.map((update, number) => [update, run[field][number]?.[place]]).filter(([, value]) => value !== undefined && value !== null) }));
-
-  const accuracyAxis = { high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], text: percent };
-  const conditionAxis = { log: true, low: Infinity }; // from the smallest that there is
-  const chart = (series, width, x, y, text) => lineChart({ width, height: HEIGHT, series, x, y, label: words(series, text) });
-  const ticks = (field) => whole(Math.max(2, longest(runs.map((run) => run[field].at(-1)))));
-
+  const which = chooser(name, redraw);
+  const latest = () => runs.map((run) => ({ ...run, points: (run[field].at(-1) ?? []).map((value, place) => [place, value]) }));
+  const overTraining = (place) => runs.map((run) => ({ ...run, points: run.updates.map((update, number) => [update, run[field][number]?.[place]]) }));
+  const chart = (series, width, x) => lineChart({ width, height: HEIGHT, series, x, y: axis, label: words(series, text) });
+  const ticks = () => whole(Math.max(2, longest(runs.map((run) => run[field].at(-1)))));
   const parts = [
-    figure("Accuracy at every step, latest validation", (width) => chart(latest("accuracy"), width, { label: "inner steps", ticks: ticks("accuracy") }, accuracyAxis, percent)),
-    figure("Accuracy in training", (width) => chart(overTraining("accuracy", step.value()), width, { label: "meta-updates" }, accuracyAxis, percent), step.element),
-    figure("Condition number at every stage, latest validation", (width) => chart(latest("condition_number"), width, { label: "stage (steps taken before)", ticks: ticks("condition_number") }, conditionAxis, large)),
-    figure("Condition number in training", (width) => chart(overTraining("condition_number", stage.value()), width, { label: "meta-updates" }, conditionAxis, large), stage.element),
+    figure(`${title}, latest validation`, (width) => chart(latest(), width, { label, ticks: ticks() })),
+    figure(`${title} in training`, (width) => chart(overTraining(which.value()), width, { label: "meta-updates" }), which.element),
   ];
+  return {
+    elements: parts.map((part) => part.element),
+    show(now) {
+      runs = now;
+      which.offer(longest(runs.flatMap((run) => run[field])), usual);
+      redraw();
+    },
+  };
+}
+
+const STEP = { name: "after step", label: "inner steps", usual: 1 };
+const STAGE = { name: "at stage", label: "stage (steps taken before)", usual: 0 };
+const CONDITION = { title: "Condition number", field: "condition_number", axis: { log: true, low: Infinity }, text: large, place: STAGE };
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+/** What is drawn of a run's main metric: its accuracy, or the error of a regression. */
+function mainMetric({ title, percent: isShare }) {
+  const axis = isShare ? { high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], text: percent } : { text: short };
+  return { title: capital(title), field: "main", axis, text: isShare ? percent : short, place: STEP };
+}
+
+export function makeRunCharts() {
+  const pairs = new Map(); // title → its figures, which keep their chosen step
   const legend = h("p", { class: "legend" });
-  const element = h("section", { class: "panel", "aria-label": "Curves of the ticked runs", hidden: true }, legend, h("div", { class: "figures" }, parts.map((part) => part.element)));
+  const figures = h("div", { class: "figures" });
+  const element = h("section", { class: "panel", "aria-label": "Curves of the ticked runs", hidden: true }, legend, figures);
+
+  function show(wanted, runs) {
+    if (!pairs.has(wanted.title)) pairs.set(wanted.title, makePair(wanted));
+    const pair = pairs.get(wanted.title);
+    pair.show(runs);
+    return pair.elements;
+  }
 
   return {
     element,
     show(now) {
-      runs = now.filter((run) => run.updates.length > 0);
+      const runs = now.filter((run) => run.updates.length > 0);
       element.hidden = runs.length === 0;
       if (runs.length === 0) return;
-      step.offer(longest(runs.flatMap((run) => run.accuracy)), 1);
-      stage.offer(longest(runs.flatMap((run) => run.condition_number)), 0);
       legend.replaceChildren(...runs.map((run) => h("span", {}, key(run.style), run.name)));
-      redraw();
+      const metrics = new Map(runs.map(({ metric }) => [metric.title, metric]));
+      const shown = [...metrics.values()].flatMap((metric) => show(mainMetric(metric), runs.filter((run) => run.metric.title === metric.title)));
+      const spectra = runs.filter((run) => longest(run.condition_number) > 0);
+      if (spectra.length > 0) shown.push(...show(CONDITION, spectra));
+      const isSame = shown.length === figures.children.length && shown.every((one, place) => one === figures.children[place]);
+      if (!isSame) figures.replaceChildren(...shown);
     },
   };
 }

@@ -2,7 +2,7 @@
 
 import { getRun, getRuns } from "../api.js";
 import { h, setText } from "../parts/dom.js";
-import { duration, percent, plural, written } from "../parts/format.js";
+import { duration, percent, plural, short, written } from "../parts/format.js";
 import { key, styleAt } from "../parts/styles.js";
 import { on, state } from "../store.js";
 import { makeRunCharts } from "./run-charts.js";
@@ -84,7 +84,7 @@ export function mountRuns(main) {
     charts.show(
       runs
         .filter((run) => ticked.has(run.id) && histories.has(run.id))
-        .map((run) => ({ name: run.name, style: styleAt(ticked.get(run.id)), ...histories.get(run.id).history })),
+        .map((run) => ({ name: run.name, style: styleAt(ticked.get(run.id)), metric: run.metric, ...histories.get(run.id).history })),
     );
   }
 
@@ -147,8 +147,8 @@ function describe({ folder_name: folder, runs }) {
 
 function summaryOf(summary) {
   if (!summary) return "";
-  const { label, data, backbone, ways, shots, steps, seed } = summary;
-  return [written(label), data, backbone, `${ways}-way ${shots}-shot`, plural(steps, "step"), `seed ${seed}`].join(" · ");
+  const { label, data, backbone, task, steps, seed } = summary;
+  return [written(label), data, backbone, task, plural(steps, "step"), `seed ${seed}`].join(" · ");
 }
 
 function statusOf(run) {
@@ -157,9 +157,10 @@ function statusOf(run) {
   return [run.state, updates].filter(Boolean).join(", ") + left;
 }
 
-function latestOf(run) {
-  const accuracy = run.latest?.accuracy ?? [];
-  if (accuracy.length === 0) return "";
-  const shown = accuracy.length > 1 ? [1, accuracy.length - 1] : [0];
-  return [...new Set(shown)].map((step) => `step ${step}: ${percent(accuracy[step])}`).join(", ");
+function latestOf({ latest = [], metric }) {
+  if (latest.length === 0) return "";
+  const shown = latest.length > 1 ? [1, latest.length - 1] : [0];
+  const text = metric.percent ? percent : short;
+  const values = [...new Set(shown)].map((step) => `step ${step}: ${text(latest[step])}`).join(", ");
+  return metric.title === "accuracy" ? values : `${metric.title}, ${values}`;
 }
