@@ -13,8 +13,8 @@ from pathlib import Path
 from docsite.paths import ROOT
 
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE")
-FOLDERS = ("docs", "results", "benchmarks")
-ENDINGS = {".md", ".png", ".svg", ".csv", ".json", ".css", ".js", ".html"}
+FOLDERS = ("docs", "notebooks", "results", "benchmarks")
+ENDINGS = {".md", ".png", ".svg", ".csv", ".json", ".css", ".js", ".html", ".ipynb"}
 """What pages show or link to; programs stay behind."""
 LEFT_OUT = {"result.json", "results.json"}
 """Large, read by our own commands, linked by no page."""

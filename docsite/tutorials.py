@@ -34,6 +34,11 @@ def blocks(text: str) -> Iterator[tuple[str, str | None]]:
         yield code["code"], output["text"] if output else None
 
 
+def without_outputs(text: str) -> str:
+    """Return a tutorial without what its code prints."""
+    return _OUTPUT.sub("", text)
+
+
 def with_outputs(text: str) -> str:
     """Run the tutorial in the current folder."""
     namespace: dict[str, object] = {"__name__": "__main__"}
@@ -45,7 +50,7 @@ def with_outputs(text: str) -> str:
         said = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
         return block[0] + (f"\n<!-- output -->\n```text\n{said}\n```\n" if said else "")
 
-    return _CODE.sub(run, _OUTPUT.sub("", text))
+    return _CODE.sub(run, without_outputs(text))
 
 
 def write(page: Path) -> None:

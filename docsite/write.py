@@ -6,6 +6,7 @@ from pathlib import Path
 
 from docsite import speed_figure
 from docsite.blocks import filled, pages
+from docsite.notebooks import notebooks
 from docsite.paths import DOCS
 from docsite.public_names import GROUPS
 from docsite.reference import FOLDER, page, page_name
@@ -23,15 +24,15 @@ def written() -> dict[Path, str]:
         files[saved.folder / "README.md"] = page_text(saved.record, saved.cells)
     for path in pages():
         if path not in files:
-            files[path] = filled(path.read_text(), GENERATORS)
-    return files
+            files[path] = filled(path.read_text("utf-8"), GENERATORS)
+    return files | notebooks()
 
 
 def write() -> list[Path]:
     """Write what differs; the files that were changed."""
     changed = []
     for path, text in written().items():
-        if not path.is_file() or path.read_text() != text:
+        if not path.is_file() or path.read_text("utf-8") != text:
             write_text(path, text)
             changed.append(path)
     return changed

@@ -126,7 +126,8 @@ def test_bomb(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    "member", ["../outside.txt", "a/../../outside.txt", "/tmp/outside.txt", "..\\outside.txt"]
+    "member",
+    ["../outside.txt", "a/../../outside.txt", "/tmp/outside.txt", "..\\outside.txt", "C:/outside.txt"],
 )
 @pytest.mark.parametrize(("dataset", "file"), [("folder", "mine.zip"), ("cub", "CUB_200_2011.tgz")])
 def test_member_that_reaches_outside(dataset: str, file: str, member: str, tmp_path: Path) -> None:

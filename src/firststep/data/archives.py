@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 from firststep.data.disk_space import free_space, readable
@@ -84,7 +84,8 @@ def _require_room(archive: Path, folder: Path, total: int, written: int) -> None
 
 def _target(archive: Path, folder: Path, name: str) -> Path:
     parts = PurePosixPath(name.replace("\\", "/"))
-    if parts.is_absolute() or ".." in parts.parts or ":" in parts.parts[0:1] or "\0" in name:
+    drive = PureWindowsPath(name).drive  # "C:" at the start, where Windows would go to that drive
+    if parts.is_absolute() or ".." in parts.parts or drive or "\0" in name:
         raise FirststepError(f"{archive} is refused: its member {name!r} would be written outside the folder")
     if not parts.parts:
         raise FirststepError(f"{archive} is refused: it has a member without a name")

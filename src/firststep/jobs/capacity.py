@@ -13,6 +13,7 @@ from firststep.training import TrainConfig
 from firststep.utils import available_cores
 
 USABLE = 0.9  # of the free memory; the rest is left to other programs
+ASSUMED = 4 * 2.0**30  # bytes, where the system does not tell; a run of its own always starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,8 @@ def _system_memory() -> float:
         facts = dict(line.split(":", 1) for line in lines)
         return 1024.0 * int(facts["MemAvailable"].split()[0])
     except (OSError, KeyError, ValueError):
+        if not hasattr(os, "sysconf"):  # Windows
+            return ASSUMED
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 

@@ -36,7 +36,7 @@ def import_user_modules(more: Iterable[str] = ()) -> None:
 
 
 def _import(name: str, folder: str) -> None:
-    if name.endswith(".py") or os.sep in name:
+    if name.endswith(".py") or "/" in name or os.sep in name:
         raise FirststepError(f"cannot import {name}: write the module as in an import statement, without .py")
     try:
         importlib.import_module(name)

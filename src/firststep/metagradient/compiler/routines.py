@@ -6,6 +6,7 @@ result shape.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,8 @@ _FOLDER = Path(__file__).parent
 def has_routines(images: Tensor) -> bool:
     """Return whether there are routines for the dtype and device of ``images`` and this processor."""
     return (
-        images.device.type == "cpu"
+        sys.platform != "win32"  # written for GCC and Clang, where `long` has 64 bits
+        and images.device.type == "cpu"
         and images.dtype in _SCALARS
         and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     )
