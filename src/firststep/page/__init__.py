@@ -1,6 +1,6 @@
-"""The page in the browser: teach a model your own symbols or pictures, and watch every gradient step.
+"""The browser page: teach a model your own symbols or pictures, and watch every gradient step.
 
-The browser keeps the examples and asks again with all of them; the server remembers nothing of a request.
+The browser keeps the examples and sends all of them with every request. The server stores nothing.
 """
 
 from firststep.utils.extras import extra

@@ -1,7 +1,7 @@
-"""An adaptation as it goes: what the classifier says after every inner step, and why.
+"""Adapt a model step by step and report its predictions and its spectrum after every step.
 
-The answers after k steps are those of ``firststep adapt --steps k``: the network with the parameters of that
-step and the batch statistics of the support set, asked about one query at a time.
+The predictions after k steps equal those of ``firststep adapt --steps k``: the network with the parameters of
+that step and the batch statistics of the support set, applied to one query at a time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from firststep.utils import counted
 
 @dataclass(frozen=True)
 class Lesson:
-    """Examples with their classes, and queries with theirs where they are known.
+    """The examples with their classes, and the queries with their classes where known.
 
     Pictures are uint8 [n, H, W, C].
     """
@@ -69,20 +69,20 @@ def step_events(
     rate: float | None,
     stop: threading.Event,
 ) -> Iterator[dict[str, Any]]:
-    """``step`` for 0..steps.
+    """Yield a ``step`` event for each of the steps 0..steps.
 
     Args:
-        meta: the learner, which no other thread uses meanwhile.
+        meta: the learner; no other thread may use it meanwhile.
         preprocessing: of its images.
-        lesson: what to learn and to answer.
-        steps: inner steps to take.
-        rate: α, to be told beside the curvature.
-        stop: set when nobody listens any more.
+        lesson: the examples to adapt to and the queries to classify.
+        steps: number of inner steps.
+        rate: α, reported beside the curvature.
+        stop: set when the client has gone.
     """
     learner = learner_for(meta, len(lesson.classes))
     support = _fitted(meta, preprocessing, lesson)
     queries = _images(lesson.queries, preprocessing, meta)
-    with torch.no_grad():  # what is frozen is computed once, of queries one by one, as they are asked
+    with torch.no_grad():  # compute the frozen part once; queries one by one, as they are classified
         alone = [body_features(meta.network, query[None]) for query in queries]
     asked = torch.cat(alone) if alone else queries
     trajectory = learner.iterate_steps(support.images, support.labels)
@@ -100,14 +100,14 @@ def step_events(
 def auto_event(
     meta: MetaLearner, preprocessing: Preprocessing, lesson: Lesson, stop: threading.Event
 ) -> dict[str, Any]:
-    """``auto``: the number of steps that ``firststep adapt`` would take."""
+    """Return the ``auto`` event: the number of steps that ``firststep adapt`` would choose."""
     learner = learner_for(meta, len(lesson.classes))
     support = _fitted(meta, preprocessing, lesson)
     validation = cross_validate(learner, support, probes=False, progress=partial(check, stop))
     if validation is None:
-        why = f"a class has one example, so none can be held out: {learner.steps} as it was trained"
+        why = f"a class has one example, so none can be held out: {learner.steps} steps, as in training"
         return {"type": "auto", "steps": learner.steps, "losses": [], "why": why}
-    why = f"the lowest loss on examples that were held out, each once in {validation.folds} folds"
+    why = f"lowest loss on held-out examples in {validation.folds}-fold cross-validation"
     losses = [_finite(loss) for loss in validation.choice.losses]
     return {"type": "auto", "steps": validation.choice.steps, "losses": losses, "why": why}
 
@@ -143,7 +143,7 @@ def _answers(
 
 @torch.no_grad()
 def _spectrum(learner: MetaLearner, support: ImageSupport, params: Params, taken: int) -> dict[str, Any]:
-    """Of the classifier's Gram matrix of the support set, and the loss that the next step descends."""
+    """Return the spectrum of the classifier's Gram matrix on the support set, and the support loss."""
     task = Task(support.images, support.labels, support.images, support.labels)
     state = AdaptationState(learner.functional, params, task, taken, "cls")
     values = eigenvalues(state.gram, check_finite=False).flip(-1).clamp_min(0.0).tolist()
@@ -162,7 +162,7 @@ def _spectrum(learner: MetaLearner, support: ImageSupport, params: Params, taken
 
 
 def _fitted(meta: MetaLearner, preprocessing: Preprocessing, lesson: Lesson) -> ImageSupport:
-    """The support set as the inner loop takes it: what is frozen is computed once."""
+    """Return the support set for the inner loop, with the frozen part of the network applied once."""
     support = lesson.support(meta, preprocessing)
     with torch.no_grad():
         return replace(support, images=body_features(meta.network, support.images))
@@ -173,5 +173,5 @@ def _images(pixels: np.ndarray, preprocessing: Preprocessing, meta: MetaLearner)
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no NaN."""
+    """Return None for NaN and infinity, which JSON does not have."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The page's requests and their answers."""
+"""The routes of the page and their answers."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ Answer = Callable[[Request], Awaitable[Any]]
 
 
 class Page:
-    """The page of some models; it keeps nothing of what it is sent.
+    """The page of some models. It stores nothing of what it receives.
 
     Args:
-        models: to adapt.
+        models: the models to adapt.
         runs: folder of the runs to watch.
-        limits: of requests.
-        report: told, in a line, of errors that are not the client's.
+        limits: limits of requests.
+        report: called with one line per error that is not the client's.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class Page:
         self._episodes = EpisodeSource()
         self._adaptations = Turns(self._limits.at_once, self._limits.waiting)
         self._teacher = Teacher(self._adaptations, self._describe)
-        # Pictures and runs have threads of their own: they need not wait for adaptations.
+        # Pictures and runs have their own threads, so they do not wait for adaptations.
         self._quick = Turns(self._limits.at_once, self._limits.waiting)
 
     def app(self, address: Address) -> ASGIApp:
-        """To be served at an address."""
+        """Return the ASGI application for an address."""
         routes = [
             Route("/", self._guarded(self._index), methods=["GET"]),
             Route("/static/{name:path}", self._guarded(self._static), methods=["GET"]),
@@ -87,12 +87,12 @@ class Page:
         return Guard(inner, address)
 
     def close(self) -> None:
-        """Let its threads end, without waiting for what they are at."""
+        """Shut down the threads without waiting for their current jobs."""
         self._adaptations.close()
         self._quick.close()
 
     def _guarded(self, answer: Answer) -> Answer:
-        """Whatever is raised becomes a status and a line."""
+        """Turn every exception of a route into a status and one line."""
 
         async def guarded(request: Request) -> Any:
             try:
@@ -197,7 +197,7 @@ class Page:
 
 class Json(JSONResponse):
     def render(self, content: Any) -> bytes:
-        """In ASCII: names of files may hold bytes that are no text."""
+        """Encode in ASCII: file names may contain undecodable bytes."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 

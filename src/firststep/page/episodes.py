@@ -1,4 +1,4 @@
-"""Random episodes of the data that a model knows, as the browser keeps examples."""
+"""Draw random episodes of a model's dataset, in the form in which the browser keeps examples."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from firststep.page.requests import EpisodeRequest
 from firststep.training import open_images
 
 LARGEST_SEED = 2**53 - 1
-"""The largest whole number that JavaScript is sure of."""
+"""Largest integer that JavaScript represents exactly."""
 
 
 class EpisodeSource:
-    """Datasets are opened when they are first asked for, which may mean to build their cache."""
+    """A source of episodes; datasets are opened at their first use, which may build their cache."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,7 +28,7 @@ class EpisodeSource:
     def draw(
         self, model: PageModel, request: EpisodeRequest, by: Mapping[str, Preprocessing], limits: Limits
     ) -> dict[str, Any]:
-        """An episode of test classes; ``by`` are the preprocessings of all models of the page."""
+        """Draw an episode of test classes; ``by`` holds the preprocessings of all models of the page."""
         _check(model, request, limits)
         split = self._data(model).split("test")
         episodes = Episodes(

@@ -1,4 +1,4 @@
-"""An adapted model as a file to take along, made as ``firststep adapt --steps K --export`` makes it."""
+"""Export an adapted model as a file, as ``firststep adapt --steps K --export`` does."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from firststep.page.turns import check
 from firststep.training import TrainConfig
 
 CHECKED_IMAGES = 8
-"""Examples on which the file must give the same probabilities."""
+"""Number of examples on which the file must give the same probabilities."""
 
 _one_at_a_time = threading.Lock()
-"""torch.export and its warnings belong to the whole process."""
+"""A lock, because torch.export and its warnings are process-wide."""
 
 
 def export(
     model: PageModel, meta: MetaLearner, lesson: Lesson, steps: int | None, format: str, stop: threading.Event
 ) -> bytes:
-    """The content of the file; ``steps`` None chooses their number. Nothing stays on the disk."""
+    """Return the content of the file; ``steps`` None chooses their number. Nothing stays on disk."""
     learner_for(meta, len(lesson.classes))
     adapted = adapt_to_images(
         meta,
@@ -48,7 +48,7 @@ def export(
 
 
 def _without_folders(config: TrainConfig) -> dict[str, Any]:
-    """A file that leaves this machine says what it was trained on, but not where that lies."""
+    """Return the configuration without local paths: the file leaves this machine."""
     values = {name: getattr(config, name) for name in ("data_path", "cache", "init", "pretrained")}
     hidden = {name: type(value)(Path(value).name) for name, value in values.items() if value is not None}
     return replace(config, **hidden).to_json()

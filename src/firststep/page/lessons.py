@@ -1,4 +1,4 @@
-"""One lesson from the request to its last line: the steps first, then the number that ``auto`` would take."""
+"""Serve one lesson: its steps first, then the number of steps that ``auto`` would choose."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ REMEMBERED = 256
 
 
 class Teacher:
-    """Gives lessons in turn.
+    """Run lessons in turn.
 
-    The choice of ``auto`` takes several times as long as the steps and does not depend on the queries. So it
-    lets all steps that others wait for go first, and for some support sets its result is remembered, under a
-    digest from which no picture can be made again.
+    ``auto`` takes several times as long as the steps and does not depend on the queries. So it lets the steps
+    of all waiting lessons go first. Its latest results are cached under a digest; no picture can be
+    reconstructed from it.
 
     Args:
-        turns: of the lessons.
-        describe: an error as the browser may see it.
+        turns: the queue of jobs.
+        describe: function from an error to the line that the browser shows.
     """
 
     def __init__(self, turns: Turns, describe: Callable[[BaseException], str]) -> None:
@@ -34,7 +34,7 @@ class Teacher:
         self._choices: OrderedDict[str, Event] = OrderedDict()
 
     async def give(self, model: PageModel, lesson: Lesson, steps: int) -> AsyncGenerator[Event, None]:
-        """``waiting``, ``start``, ``step`` for 0..steps, ``auto`` and ``done``; or ``error`` at any time."""
+        """Yield ``waiting``, ``start``, ``step`` for 0..steps, ``auto``, ``done``; ``error`` at any time."""
 
         def taken(place: int, stop: threading.Event) -> Iterator[Event]:
             return step_events(

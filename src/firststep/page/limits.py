@@ -1,4 +1,4 @@
-"""How much one request, and all of them together, may ask for."""
+"""Limits of one request, and of all requests together."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from firststep.adaptation import LONGEST_AUTO
 from firststep.utils import available_cores
 
 MOST_AT_ONCE = 4
-"""Adaptations at once on a large machine: one person looks at the page, and each model keeps a copy."""
+"""Largest number of simultaneous adaptations: the page has one user, and each adaptation copies the model."""
 
 
 @dataclass(frozen=True)
 class Limits:
     classes: int = 20
     examples: int = 200
-    """Of all classes together."""
+    """Over all classes."""
     queries: int = 100
     files: int = 64
     """Pictures in one upload."""
     upload_bytes: int = 32 * 2**20
-    """Of one request, whatever is in it."""
+    """Size of one request."""
     upload_pixels: int = 50_000_000
-    """Of one picture: a large photograph of a telephone has 48 million."""
+    """Size of one picture: a large telephone photograph has 48 million."""
     steps: int = LONGEST_AUTO
     at_once: int = field(default_factory=lambda: min(MOST_AT_ONCE, available_cores()))
-    """Adaptations at once; others wait."""
+    """Number of simultaneous adaptations; others wait."""
     waiting: int = 128
-    """Requests that may wait; further ones are refused."""
+    """Number of requests that may wait; further ones are refused."""
     name_length: int = 200
     seconds_to_upload: float = 60.0
 
     def describe(self) -> dict[str, int | float]:
-        """What the browser is told."""
+        """Return the limits for the browser."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Errors as the browser may see them: one line, and no path of this machine."""
+"""Errors for the browser: one line, without paths of this machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from firststep.errors import FirststepError, reason
 
 LONGEST = 500
 
-# A slash or backslash, or a drive's letter, and what follows until something that ends a path in a sentence.
+# A slash, a backslash or a drive letter, up to a character that ends a path in a sentence.
 _PATH = re.compile(r"(?<![\w.<])(?:[A-Za-z]:)?(?:[\\/]{1,2}[^\\/\s'\":;,()]+)+[\\/]?")
 
 
 class Refused(Exception):
-    """A request that is answered with an HTTP status and a line."""
+    """A request that is answered with an HTTP status and one line."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -23,11 +23,11 @@ class Refused(Exception):
 
 
 def one_line(error: BaseException, hidden: Iterable[str] = ()) -> str:
-    """What went wrong, for the browser; an error that is not for users gives no more than its kind.
+    """Describe an error in one line; an error not meant for users is reduced to its class.
 
     Args:
-        error: whatever was raised.
-        hidden: paths that it may name, which are shown by their last part.
+        error: the exception.
+        hidden: paths that the message may contain; only their last part is shown.
     """
     if isinstance(error, MemoryError) or "can't allocate memory" in reason(error):
         return "there is not enough memory for this; fewer or smaller pictures need less"
@@ -38,7 +38,7 @@ def one_line(error: BaseException, hidden: Iterable[str] = ()) -> str:
 
 
 def without_paths(text: str, hidden: Iterable[str] = ()) -> str:
-    """Paths by their last part alone, in one line of bounded length."""
+    """Replace every path by its last part, in one line of bounded length."""
     line = " ".join(text.split())
     for path in sorted(hidden, key=len, reverse=True):
         if len(path) > 1:

@@ -1,4 +1,4 @@
-"""The models that a page shows: loaded once, described for the browser, copied for every worker thread."""
+"""The models of a page: loaded once, described for the browser, copied per worker thread."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from firststep.page.pictures import distinct, sees
 from firststep.training import BUILTIN, TrainConfig, TrainedModel, load_trained
 
 LABELS = {f"{BUILTIN}photos": "Photo classifier", f"{BUILTIN}photos-small": "Small photo classifier"}
-"""Names for models that are used and not compared; other models are called by their method."""
+"""Names of models that are meant for use; other models are named after their method."""
 
 
 @dataclass
 class PageModel:
-    """A model that can be used; inner steps change nothing of it, but run within its modules."""
+    """A model of the page. Adaptation leaves it unchanged but runs inside its modules."""
 
     name: str
     trained: TrainedModel
@@ -45,27 +45,27 @@ class PageModel:
 
     @property
     def most_classes(self) -> int | None:
-        """None where any number will do."""
+        """Return the largest number of classes, or None if there is no limit."""
         return self.trained.meta.num_classes if self.config.head == "per-class" else None
 
     @property
     def rate(self) -> float | None:
-        """α where one number is the rate of all parameters, as in gradient descent."""
+        """Return α if one number is the rate of all parameters, as in gradient descent; otherwise None."""
         update = self.trained.meta.rule.update
         rate = update.keywords.get("rate") if isinstance(update, partial) else None
         return rate if not self.trained.meta.rule_params else None
 
     @property
     def can_draw_episodes(self) -> bool:
-        """Whether the run says where its data is; glyphs are embedded."""
+        """Return whether the run knows where its data is; glyphs are embedded."""
         return DATASETS[self.config.data].generated is not None or self.config.data_path is not None
 
     def learner(self, place: int) -> MetaLearner:
-        """The copy of one worker: two threads within one module would see each other's parameters."""
+        """Return the copy of one worker: two threads in one module would see each other's parameters."""
         with self._lock:
             if place not in self._copies:
                 meta = self.trained.meta
-                body = frozen_body(meta.network)  # nothing changes it, and it is most of the network
+                body = frozen_body(meta.network)  # shared: it never changes, and it is most of the network
                 self._copies[place] = copy.deepcopy(meta, {} if body is None else {id(body): body})
             return self._copies[place]
 
@@ -101,7 +101,7 @@ class PageModel:
 class Models:
     ready: dict[str, PageModel]
     failed: dict[str, str]
-    """Name → why it could not be loaded."""
+    """Name → reason why it could not be loaded."""
     order: tuple[str, ...]
 
     def get(self, name: str) -> PageModel:
@@ -124,14 +124,14 @@ class Models:
 
 
 def load_models(wheres: Sequence[str], device: str | None = None) -> Models:
-    """Those of run folders and ``builtin:NAME``; one that cannot be loaded is noted, and the others serve."""
+    """Load run folders and ``builtin:NAME``; note those that fail and serve the others."""
     ready: dict[str, PageModel] = {}
     failed: dict[str, str] = {}
     order = _names(wheres)
     for where, name in zip(wheres, order, strict=True):
         try:
             ready[name] = PageModel(name, _loaded(where, device))
-        except Exception as error:  # of somebody's own network: whatever it raises
+        except Exception as error:  # a user's own network may raise anything
             failed[name] = one_line(error, [where, str(Path(where).absolute())])
     return Models(ready, failed, tuple(order))
 
@@ -139,14 +139,14 @@ def load_models(wheres: Sequence[str], device: str | None = None) -> Models:
 def _loaded(where: str, device: str | None) -> TrainedModel:
     trained = load_trained(where, device=device)
     meta, recipe = trained.meta, trained.preprocessing
-    # The first pass looks for random numbers, which another thread may draw: it is made here.
+    # The first pass detects random layers by drawing random numbers; do it before other threads start.
     images = torch.zeros(2, recipe.channels, recipe.image_size, recipe.image_size, device=meta.device)
     meta.functional.observe(meta.functional.params(), images)
     return trained
 
 
 def _names(wheres: Iterable[str]) -> list[str]:
-    """As they were given, but of a folder the last part alone; numbered where two are the same."""
+    """Return the names as given, folders by their last part, numbered where two are equal."""
     names: list[str] = []
     for where in wheres:
         name = where if where.startswith(BUILTIN) else Path(where).absolute().name or "run"

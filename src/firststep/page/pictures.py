@@ -1,7 +1,7 @@
-"""Pictures between browser and network: what ``firststep adapt`` would see of a file, as a PNG and back.
+"""Convert pictures between browser and network: a file as ``firststep adapt`` would read it, as PNG and back.
 
-The browser keeps the pictures; the server makes them once, with exactly the preprocessing of ``adapt``, and
-is given them back, pixel by pixel, with every request.
+The browser keeps the pictures. The server makes them once, with the preprocessing of ``adapt``, and receives
+them again with every request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from firststep.errors import FirststepError
 
 
 def sees(preprocessing: Preprocessing) -> str:
-    """What two models have in common if they see the same pixels of every file."""
+    """Return a key of the preprocessing: two models with the same key see the same pixels of every file."""
     colours = "grey" if preprocessing.channels == 1 else "rgb"
     return f"{preprocessing.image_size}-{colours}{'-ink' if preprocessing.ink else ''}"
 
@@ -30,7 +30,7 @@ def distinct(all_preprocessing: Iterable[Preprocessing]) -> dict[str, Preprocess
 
 
 def seen(file: BinaryIO, name: str, by: Mapping[str, Preprocessing], largest: int) -> dict[str, str]:
-    """What each of these preprocessings makes of a file; ``FirststepError`` if it is no picture."""
+    """Preprocess a file with each preprocessing; raise ``FirststepError`` if it is not a picture."""
     found = {}
     for key, preprocessing in by.items():
         file.seek(0)
@@ -39,7 +39,7 @@ def seen(file: BinaryIO, name: str, by: Mapping[str, Preprocessing], largest: in
 
 
 def reseen(pixels: np.ndarray, by: Mapping[str, Preprocessing], of: Preprocessing) -> dict[str, str]:
-    """What each makes of a picture that has been through the preprocessing ``of`` already."""
+    """Preprocess a picture that has already been through the preprocessing ``of``."""
     own = sees(of)
     return {
         key: encoded(pixels if key == own else each.pixels(Image.fromarray(_flat(pixels))))
@@ -48,14 +48,14 @@ def reseen(pixels: np.ndarray, by: Mapping[str, Preprocessing], of: Preprocessin
 
 
 def encoded(pixels: np.ndarray) -> str:
-    """uint8 [H, W, C] as a PNG in base64; nothing is lost."""
+    """Encode uint8 [H, W, C] as a base64 PNG, without loss."""
     stream = io.BytesIO()
     Image.fromarray(_flat(pixels)).save(stream, "PNG")
     return base64.b64encode(stream.getvalue()).decode("ascii")
 
 
 def decoded(text: str, preprocessing: Preprocessing, what: str) -> np.ndarray:
-    """What :func:`encoded` made, uint8 [H, W, C]; ``what`` is what an error calls it."""
+    """Decode the result of :func:`encoded` to uint8 [H, W, C]; ``what`` names it in errors."""
     try:
         content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""What a request says, read within bounds and checked before any work is done for it."""
+"""Read requests within bounds, and check them before any work starts."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from firststep.utils import parse_json, to_record
 
 Record = TypeVar("Record")
 DRAINED = 4
-"""Times the limit that is read and thrown away of a request that is too large: a browser that is cut off
-while it sends never sees the answer."""
+"""How much of a too large request is still read and discarded, as a multiple of the limit: a browser whose
+connection closes while it sends never sees the answer."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class EpisodeRequest:
 
 
 async def read_json(request: Request, kind: type[Record], limits: Limits) -> Record:
-    """The body as a ``kind``."""
+    """Return the body as a ``kind``."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body must be application/json")
     async with _reading(limits):
@@ -80,13 +80,13 @@ async def read_json(request: Request, kind: type[Record], limits: Limits) -> Rec
 
 
 async def read_files(request: Request, limits: Limits) -> list[UploadFile]:
-    """The files of a form, in order; to be closed."""
+    """Return the files of a form, in order; the caller closes them."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body must be multipart/form-data")
     try:
         async with _reading(limits):
             form = await _bounded(request, limits).form(max_files=limits.files, max_fields=limits.files)
-    except HTTPException as error:  # what Starlette finds wrong with the form
+    except HTTPException as error:  # Starlette's own checks of the form
         status = HTTPStatus(error.status_code)
         raise Refused(status, f"the form cannot be read: {error.detail}") from None
     files = [value for key, value in form.multi_items() if key == "file" and isinstance(value, UploadFile)]
@@ -99,7 +99,7 @@ async def read_files(request: Request, limits: Limits) -> list[UploadFile]:
 def checked_lesson(
     model: PageModel, classes: Sequence[ExampleClass], queries: Sequence[Query], limits: Limits
 ) -> Lesson:
-    """Pictures of a request as the model takes them; ``FirststepError`` for what does not fit."""
+    """Return the pictures of a request as the model takes them; ``FirststepError`` if they do not fit."""
     most = min(limits.classes, model.most_classes or limits.classes)
     if not 2 <= len(classes) <= most:
         raise FirststepError(f"{model.name} takes 2 to {most} classes, not {len(classes)}")
@@ -142,14 +142,14 @@ def _at_most(what: str, count: int, most: int) -> None:
 
 
 class _TooLarge(MultiPartException):
-    """Of the kind for which the reader of forms closes what it has of them."""
+    """An error of the class for which the form reader closes its open files."""
 
     def __init__(self) -> None:
         super().__init__("too large")
 
 
 class _reading:
-    """While a body is read: too large, too slow and gone clients are answered."""
+    """Answer bodies that are too large or too slow, and clients that disconnect."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -1,7 +1,7 @@
-"""The runs of a folder as they train: what their records and metrics say at this moment.
+"""The runs of a folder while they train: their records and metrics at this moment.
 
-A run is read by the library's own readers while another process writes it: metrics grow by whole lines, and a
-last line that is half there is left out until it is whole.
+The library's own readers read a run while another process writes it. Metrics grow by whole lines, and an
+incomplete last line is ignored until it is complete.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from firststep.page.messages import one_line
 from firststep.training import Run, open_since, saved_progress, training_time
 
 DEEPEST = 3
-"""Folders within folders, as sweeps and papers have them."""
+"""Depth of nested folders that is searched: sweeps and papers nest their runs."""
 MOST_RUNS = 200
 SILENCE = 15 * 60.0
-"""Seconds without a sign after which a run that never said it ended counts as stopped."""
+"""Seconds without a sign of life after which a run that never ended counts as stopped."""
 
 
 class RunsFolder:
@@ -35,14 +35,14 @@ class RunsFolder:
         return self.folder.absolute().name
 
     def listed(self) -> dict[str, Run]:
-        """By their names relative to the folder, the latest first."""
+        """Return the runs by their names relative to the folder, latest first."""
         found = sorted(self._found(self.folder, DEEPEST), key=_last_sign, reverse=True)[:MOST_RUNS]
         return {_text(run.folder.relative_to(self.folder).as_posix()): run for run in found}
 
     def _found(self, folder: Path, deep: int) -> Iterator[Run]:
         try:
             entries = sorted(folder.iterdir())
-        except OSError:  # there is none, or it is not ours to read
+        except OSError:  # missing or not readable
             return
         for path in entries:
             if path.name.startswith(".") or not path.is_dir():
@@ -67,7 +67,7 @@ class RunsFolder:
             return {**line, "state": "damaged", "error": one_line(error, [str(self.folder), str(run.folder)])}
 
     def curves(self, key: str) -> dict[str, Any]:
-        """Return everything that a run has logged so far, validation by validation."""
+        """Return everything a run has logged so far, per validation."""
         runs = self.listed()
         if key not in runs:
             raise unknown("run", key, runs)
@@ -109,10 +109,10 @@ def _summary(run: Run) -> dict[str, Any]:
 
 
 def _progress(run: Run, entries: list[dict[str, Any]]) -> tuple[int, int]:
-    """The update that is known of, and that of the best validation."""
+    """Return the last known update and the update of the best validation."""
     try:
         return saved_progress(run.checkpoint_path("last"))
-    except FirststepError:  # it is just being replaced, or damaged: the log still tells
+    except FirststepError:  # being replaced at this moment, or damaged: the log still has it
         return (entries[-1]["update"], entries[-1]["update"]) if entries else (0, 0)
 
 
@@ -120,13 +120,13 @@ def _state(run: Run, finished: bool) -> str:
     if finished:
         return "finished"
     held = run.is_locked()
-    if held is None:  # a session that never ended is one that goes on, or that was killed
+    if held is None:  # the session has not ended: it is running, or it was killed
         held = open_since(run.folder) is not None and time.time() - _last_sign(run) < SILENCE
     return "training" if held else "stopped"
 
 
 def _seconds_left(run: Run, update: int, total: int) -> float | None:
-    """From all the time that the run took so far; None where a part of it is unknown."""
+    """Extrapolate from the time that the run has taken so far; None where part of that is unknown."""
     known, began = training_time(run.folder), open_since(run.folder)
     if known is None or began is None or known.killed != 1 or update == 0:
         return None
@@ -135,12 +135,12 @@ def _seconds_left(run: Run, update: int, total: int) -> float | None:
 
 
 def _text(name: str) -> str:
-    """A name that a browser can send back: bytes that are no text are shown as such."""
+    """Return a name that a browser can send back: undecodable bytes are escaped."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _finite(value: Any) -> Any:
-    """The same with null for what JSON has no number for."""
+    """Replace NaN and infinity by None, because JSON has neither."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -1,8 +1,8 @@
-"""Who may ask: this page in a browser on this machine, or a client with the token.
+"""Access control: this page in a browser on this machine, or a client with the token.
 
-A page of another site can make a browser send requests to an address of this machine, under that address or
-under a name of its own that it points there (DNS rebinding). The first carry an ``Origin`` or
-``Sec-Fetch-Site`` of another site, the second a ``Host`` that is not ours; all are refused.
+A page of another site can make a browser send requests to this machine: by its address, or by a host name
+that the site points to it (DNS rebinding). The former carry a foreign ``Origin`` or ``Sec-Fetch-Site``, the
+latter a foreign ``Host``. All of them are refused.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Address:
-    """Where the page is served."""
+    """The address of the page."""
 
     host: str
     port: int
     token: str | None = None
-    """Without which nothing is served; None where only this machine can ask."""
+    """Required in every request; None if only this machine can connect."""
 
     @staticmethod
     def of(host: str, port: int) -> Address:
@@ -49,24 +49,24 @@ class Address:
 
     @property
     def url(self) -> str:
-        """To be opened in a browser."""
+        """Return the address to open in a browser."""
         name = socket.gethostname() if _is_any(self.host) else self.host
         shown = f"[{name}]" if ":" in name else name
         return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
     @property
     def cookie(self) -> str:
-        """Cookies do not tell ports apart."""
+        """Return the cookie's name. It contains the port, because cookies do not distinguish ports."""
         return f"firststep-{self.port}"
 
     def is_ours(self, host: str) -> bool:
-        """Whether a ``Host`` header names this server."""
+        """Return whether a ``Host`` header names this server."""
         name, port = _split(host)
         if port != self.port:
             return False
         if name in {*LOOPBACK, self.host.lower()}:
             return True
-        # At all addresses: by number, or by this machine's own name. A stranger's name is neither.
+        # Bound to all addresses: accept numeric addresses and this machine's own name.
         return _is_any(self.host) and (name == socket.gethostname().lower() or _is_number(name))
 
 
@@ -75,13 +75,13 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Around the whole application: refuses strangers, and adds the headers that every answer has."""
+    """ASGI middleware that refuses foreign requests and adds the headers of every response."""
 
     def __init__(self, app: ASGIApp, address: Address) -> None:
         self._app, self._address = app, address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # the server's own start and end; there are no websockets
+        if scope["type"] != "http":  # the server's start-up and shutdown; there are no websockets
             await self._app(scope, receive, send)
             return
         is_api = scope["path"].startswith("/api/")
@@ -150,7 +150,7 @@ async def _refuse(send: Send, status: HTTPStatus, message: str) -> None:
 
 
 def _split(host: str) -> tuple[str, int | None]:
-    """Name and port of a ``Host`` header; a port that is left out is 80."""
+    """Split a ``Host`` header into name and port; the default port is 80."""
     name, colon, port = host.strip().lower().rpartition(":")
     if not colon or port.endswith("]"):
         name, port = host.strip().lower(), "80"

@@ -1,4 +1,4 @@
-"""The server of a page: a socket on this machine, served until Ctrl-C."""
+"""Serve a page on a socket of this machine until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8421
 PORTS_TRIED = 20
 MOST_CONNECTIONS = 512
 SECONDS_TO_END = 2
-"""For answers that are on their way when the server is stopped."""
+"""Seconds that running requests get when the server stops."""
 
 
 def bound(host: str, port: int | None) -> socket.socket:
-    """A socket at an address; without a port the default one, or the next that is free."""
+    """Bind a socket; without a port, the default one or the next free one."""
     if port is not None and not 0 <= port <= 65535:
         raise FirststepError(f"`port` must be 0..65535, not {port}")
     tried = [DEFAULT_PORT + number for number in range(PORTS_TRIED)] if port is None else [port]
@@ -64,7 +64,7 @@ def _why_not(host: str, port: int, searched: bool, error: OSError) -> str:
 
 
 def serve(page: Page, listening: socket.socket, address: Address, on_ready: Callable[[], None]) -> None:
-    """Until Ctrl-C or SIGTERM; ``on_ready`` is called when the first request can be answered."""
+    """Serve until Ctrl-C or SIGTERM; call ``on_ready`` when the first request can be answered."""
     with _for_many_threads():
         server = _server(page, listening, address, on_ready)
         try:
@@ -75,7 +75,7 @@ def serve(page: Page, listening: socket.socket, address: Address, on_ready: Call
 
 @contextmanager
 def in_background(page: Page, listening: socket.socket, address: Address) -> Iterator[None]:
-    """Served from a thread of its own within the block: for programs and tests."""
+    """Serve from a background thread within the block: for programs and tests."""
     ready = threading.Event()
     with _for_many_threads():
         server = _server(page, listening, address, ready.set)
@@ -103,7 +103,7 @@ def _server(
         server_header=False,
         proxy_headers=False,
         ws="none",
-        lifespan="off",  # the server would wait for its end, for as long as that takes
+        lifespan="off",  # the server would wait for it to end
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=SECONDS_TO_END,
     )
@@ -122,8 +122,8 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def _for_many_threads() -> Iterator[None]:
-    """Settings of torch that belong to the process, and that threads would otherwise set and reset in each
-    other's midst: one thread an operation, and attention that can be differentiated twice."""
+    """Set process-wide torch settings that concurrent threads would otherwise set and reset for each other:
+    one thread per operation, and attention that can be differentiated twice."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""The files of the page: those that lie beside this one, and no other."""
+"""The files of the page: those in the folder ``static``, and no others."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ TYPES = {
 
 @cache
 def served() -> dict[str, Path]:
-    """By their names below ``/static/``: a request chooses from these, it never names a path."""
+    """Return the files by their names below ``/static/``: a request selects one and never passes a path."""
     return {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.suffix in TYPES}

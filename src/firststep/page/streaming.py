@@ -1,4 +1,4 @@
-"""Answers that come line by line, one JSON value each, and end where the client does."""
+"""Stream answers as lines of JSON, and stop when the client disconnects."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from firststep.page.turns import Stopped, Turns
 Result = TypeVar("Result")
 Event = dict[str, Any]
 Events = Callable[[int, threading.Event], Iterator[Event]]
-"""Called in a worker thread, with the number of its place and an event that asks it to stop."""
+"""Function called in a worker thread with its worker number and an event that asks it to stop."""
 
 
 class Lines:
-    """An ASGI answer: ``application/x-ndjson``, each line sent as soon as it is known."""
+    """An ASGI response of type ``application/x-ndjson``; each line is sent as soon as it exists."""
 
     def __init__(self, events: AsyncGenerator[Event, None]) -> None:
         self._events = events
@@ -43,7 +43,7 @@ class Lines:
             await self._events.aclose()
 
     async def _next(self, gone: asyncio.Task[None]) -> Event | None:
-        """None after the last one, and where the client has gone."""
+        """Return the next event; None after the last one or when the client has gone."""
         event = asyncio.ensure_future(anext(self._events, None))
         try:
             await asyncio.wait({event, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -51,7 +51,7 @@ class Lines:
         finally:
             if not event.done():
                 event.cancel()
-                await asyncio.wait({event})  # a generator that still runs cannot be closed
+                await asyncio.wait({event})  # a running generator cannot be closed
 
 
 async def _until_gone(receive: Receive) -> None:
@@ -60,7 +60,7 @@ async def _until_gone(receive: Receive) -> None:
 
 
 async def while_connected(receive: Receive, work: Awaitable[Result]) -> Result:
-    """The result of some work, which is cancelled if the client goes before it is done."""
+    """Await some work; cancel it if the client disconnects first."""
     gone = asyncio.create_task(_until_gone(receive))
     task = asyncio.ensure_future(work)
     try:
@@ -76,10 +76,10 @@ async def while_connected(receive: Receive, work: Awaitable[Result]) -> Result:
 async def in_turn(
     turns: Turns, events: Events, describe: Callable[[BaseException], str], *, patient: bool = False
 ) -> AsyncGenerator[Event, None]:
-    """The events of a job in a worker thread, when it is its turn.
+    """Yield the events of a job that runs in a worker thread when its turn comes.
 
-    Before them, unless it is patient, its place in the line as that changes, and ``start``. Whatever the job
-    raises becomes a last event ``error``. Closing the generator asks the job to stop.
+    First come its positions in the queue (unless it is patient) and ``start``. An exception of the job
+    becomes a last event ``error``. Closing the generator asks the job to stop.
     """
     ticket = turns.enter(patient=patient)
     stop = threading.Event()

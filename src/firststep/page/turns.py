@@ -1,4 +1,4 @@
-"""Turns: a stated number of jobs at once, in worker threads; the others wait in order and are told."""
+"""Run a fixed number of jobs at once in worker threads; the others wait in order and know their position."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from firststep.page.messages import Refused
 
 Result = TypeVar("Result")
 Job = Callable[[int, threading.Event], Result]
-"""Called with the number of its place, 0..at_once-1, and an event that asks it to stop."""
+"""Function called with its worker number, 0..at_once-1, and an event that asks it to stop."""
 
 
 class Ticket:
-    """A place in the line; ``place`` is set when it is its turn."""
+    """A position in the queue; ``place`` is the worker number once it is its turn."""
 
     def __init__(self, line: deque[Ticket]) -> None:
         self.line = line
@@ -30,11 +30,11 @@ class Ticket:
 
     @property
     def ahead(self) -> int:
-        """Those that wait in the same line and come first."""
+        """Return the number of tickets before this one in the same queue."""
         return self.line.index(self)
 
     async def change(self) -> None:
-        """Until it is its turn or there are fewer ahead."""
+        """Wait until it is its turn or fewer tickets are ahead."""
         await self._changed.wait()
         self._changed.clear()
 
@@ -43,11 +43,11 @@ class Ticket:
 
 
 class Turns:
-    """All methods are for the thread of the event loop; jobs run in threads of their own.
+    """A queue of jobs. Call its methods in the thread of the event loop; jobs run in worker threads.
 
     Args:
-        at_once: jobs that run at the same time.
-        waiting: jobs that may wait; one more is refused.
+        at_once: number of jobs that run at the same time.
+        waiting: number of jobs that may wait; one more is refused.
     """
 
     def __init__(self, at_once: int, waiting: int) -> None:
@@ -55,13 +55,13 @@ class Turns:
         self._patient: deque[Ticket] = deque()
         self._free = list(reversed(range(at_once)))
         self._waiting = waiting
-        # One thread a job: many jobs would fight over the cores, and small networks gain nothing.
+        # One torch thread per job: jobs would compete for the cores, and small networks gain nothing.
         self._threads = ThreadPoolExecutor(
             at_once, thread_name_prefix="firststep-page", initializer=torch.set_num_threads, initargs=(1,)
         )
 
     def check_open(self) -> None:
-        """Refuse one more where too many wait."""
+        """Raise ``Refused`` if too many jobs wait."""
         if not self._free and len(self._line) >= self._waiting:
             raise Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -69,7 +69,7 @@ class Turns:
             )
 
     def enter(self, *, patient: bool = False) -> Ticket:
-        """Take a place in the line; what is ``patient`` lets all others go first, and is never refused."""
+        """Join the queue; a ``patient`` ticket lets all others go first and is never refused."""
         if not patient:
             self.check_open()
         line = self._patient if patient else self._line
@@ -79,7 +79,7 @@ class Turns:
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """Give the place back, or stop waiting for one."""
+        """Release the worker, or leave the queue."""
         if ticket.place is None:
             ticket.line.remove(ticket)
         else:
@@ -95,8 +95,8 @@ class Turns:
             ticket.tell()
 
     def start(self, ticket: Ticket, job: Job[Result], stop: threading.Event) -> Future[Result]:
-        """Run a job whose turn it is. Its place is free again when the thread has ended, not before: a client
-        may be gone long before its job notices."""
+        """Run a job whose turn it is. Its worker is free again when the thread ends: a client may disconnect
+        long before its job notices."""
         assert ticket.place is not None
         loop = asyncio.get_running_loop()
         future = self._threads.submit(job, ticket.place, stop)
@@ -109,7 +109,7 @@ class Turns:
         return future
 
     async def run(self, job: Job[Result]) -> Result:
-        """A job whose result is wanted as a whole; it is asked to stop if the caller is cancelled."""
+        """Run a job and return its result; cancelling the caller asks the job to stop."""
         ticket = self.enter()
         stop = threading.Event()
         future: Future[Result] | None = None
