@@ -1,4 +1,4 @@
-"""Adapted classifiers as files: written in three formats, checked, and read back to classify images."""
+"""Save adapted classifiers in three formats, check the files, and read them back to classify images."""
 
 from firststep.utils.extras import extra
 

@@ -1,4 +1,4 @@
-"""Names of ``firststep.deployment`` for our other packages alone. They may change without notice."""
+"""Names of ``firststep.deployment`` that only our other packages use. They may change without notice."""
 
 from firststep.deployment.export import require_exporter
 from firststep.deployment.saving import WEIGHTS, classifier_file

@@ -1,4 +1,4 @@
-"""What an exported classifier is: the text that every format carries beside the weights."""
+"""The model card of an exported classifier: the JSON that every format carries beside the weights."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from firststep.utils import check_format, parse_json, to_record
 
 FORMAT = "firststep-classifier-1"
 KEY = "firststep"
-"""The name of the text in each format's own metadata."""
+"""The card's key in the metadata of each format."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCard:
-    """What an adapted classifier is: its classes, its preprocessing, and how it was chosen.
+    """The description of an adapted classifier: its classes, its preprocessing, and how it was chosen.
 
     Examples:
         >>> from firststep.deployment import make_deployable
@@ -29,28 +29,28 @@ class ModelCard:
 
     classes: list[str]
     preprocessing: Preprocessing
-    """How an image file becomes the input: resized and cut as this says. The model normalises it itself."""
+    """How an image file becomes the input: resizing and cropping. The model normalises by itself."""
     classifier: str
-    """``steps``, the adapted network, the probe on its features, or ``average``, the mean of all probes."""
+    """``steps`` (the adapted network), a probe on its features, or ``average`` (the mean of all probes)."""
     steps: int
-    """Inner steps that were taken."""
+    """Number of inner steps."""
     support_images: int
     temperature: float | None = None
-    """By which the logits are divided already; None where the probabilities are not calibrated."""
+    """The temperature by which the logits are already divided; None without calibration."""
     cross_validated_accuracy: float | None = None
-    """Share of the held-out support images that were classified correctly. Choices and temperatures of a
-    fold come from the other folds. None where nothing could be held out."""
+    """Accuracy on held-out support images; choices and temperatures of a fold come from the other folds. None
+    if nothing could be held out."""
     accuracy_interval: tuple[float, float] | None = None
-    """Wilson's 95 % interval of that share."""
+    """Wilson's 95 % interval of that accuracy."""
     head: HeadForm | None = None
-    """Form of the last layer where it is not the network's own."""
+    """Form of the last layer if it is not the network's own."""
     none_limit: float | None = None
-    """Smallest second output of an image that is none of the classes; None where there is no such output."""
+    """Smallest score of an image that belongs to none of the classes; None without such a score."""
     held_out_losses: list[float | None] = field(default_factory=list)
     """Mean loss of held-out support images after 0, 1, 2, ... steps; null where adaptation diverged."""
     run: str = ""
     config: dict[str, Any] = field(default_factory=dict)
-    """Of the training that the model comes from."""
+    """Configuration of the training run."""
     format: str = FORMAT
 
     def __post_init__(self) -> None:
@@ -60,16 +60,16 @@ class ModelCard:
             raise FirststepError(f"temperature: expected a positive number, got {self.temperature}")
 
     def values(self) -> dict[str, Any]:
-        """As JSON has them."""
+        """Return the fields as JSON values."""
         return {**asdict(self), "preprocessing": self.preprocessing.describe()}
 
     def text(self) -> str:
-        # ASCII: names of folders may hold bytes that are no text.
+        # ASCII: folder names may contain undecodable bytes.
         return json.dumps(self.values(), ensure_ascii=True)
 
 
 def read_card(text: str | bytes | None, where: str) -> ModelCard:
-    """What :meth:`ModelCard.text` gave; ``where`` is what an error calls it."""
+    """Parse the result of :meth:`ModelCard.text`; ``where`` names the file in errors."""
     if not text:
         raise FirststepError(f"{where} is not a classifier of `firststep adapt`: it does not say its classes")
     content = parse_json(text, where)

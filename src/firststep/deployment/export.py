@@ -1,4 +1,4 @@
-"""A classifier as a file for other programs: ONNX, PyTorch's pt2, or safetensors; checked by running it."""
+"""Export a classifier as ONNX, PyTorch's pt2 or safetensors, and check the file by running it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from firststep.utils import check_file_writable, replacing
 from firststep.utils.extras import extra
 
 EXPORT_ENDINGS = (".onnx", ".pt2", ".safetensors")
-"""The formats that ``export_model`` writes, by the ending of the file.
+"""The endings of the formats that ``export_model`` writes.
 
 Examples:
     >>> from firststep.deployment import EXPORT_ENDINGS
@@ -29,11 +29,11 @@ Examples:
     ('.onnx', '.pt2', '.safetensors')
 """
 TOLERANCE = 1e-5
-"""By which the probabilities of the file may differ from those of the model."""
+"""Largest difference between the probabilities of the file and those of the model."""
 
 
 def require_exporter(path: Path) -> None:
-    """Refuse a name, folder or missing package before the work is done."""
+    """Refuse an unusable file name, folder or missing package before the work is done."""
     check_file_writable(path, *EXPORT_ENDINGS)
     if path.suffix.lower() == ".onnx":
         with extra("onnx", "an export to ONNX"):
@@ -43,12 +43,12 @@ def require_exporter(path: Path) -> None:
 
 
 def export_model(path: Path, classifier: ImageClassifier, card: ModelCard, pixels: np.ndarray) -> None:
-    """Write the file whole or not at all; it is kept if it gives these images the same probabilities.
+    """Write the file atomically, and keep it only if it gives these images the same probabilities.
 
     Args:
-        path: its ending says the format: .onnx, .pt2 or .safetensors.
-        classifier: to be written.
-        card: what it is; goes into the file's metadata.
+        path: the file; its ending selects the format: .onnx, .pt2 or .safetensors.
+        classifier: the module to write.
+        card: its description, which goes into the file's metadata.
         pixels: a few images, uint8 [n, H, W, C].
 
     Examples:
@@ -80,7 +80,7 @@ def export_model(path: Path, classifier: ImageClassifier, card: ModelCard, pixel
 def _difference(found: Answers, expected: Answers) -> float:
     pairs = [(found.probabilities, expected.probabilities)]
     if found.none is not None and expected.none is not None:
-        # A score is as steep as its calibration is sure, so that rounding shows more in it.
+        # The sharper the calibration of the score, the more it amplifies rounding.
         pairs.append((found.none / 10, expected.none / 10))
     return float(max(np.abs(ours - theirs).max() for ours, theirs in pairs))
 
@@ -110,7 +110,7 @@ def _onnx(classifier: ImageClassifier, card: ModelCard) -> bytes:
 
 def _program(classifier: ImageClassifier, card: ModelCard) -> torch.export.ExportedProgram:
     size = card.preprocessing.image_size
-    # Two images, because a batch of one would be taken for the only size there is.
+    # Two images: with a batch of one, torch.export would fix the batch size.
     example = torch.zeros(2, size, size, card.preprocessing.channels, dtype=torch.uint8)
     count = torch.export.Dim("images", min=1)
     with _quiet(), _refusing("torch.export cannot trace", classifier):
@@ -119,7 +119,7 @@ def _program(classifier: ImageClassifier, card: ModelCard) -> torch.export.Expor
 
 @contextmanager
 def _refusing(what: str, classifier: ImageClassifier) -> Iterator[None]:
-    """Turn whatever a network's own code makes the tracer run into into one line."""
+    """Turn any error of the tracer in a network's own code into one line."""
     try:
         yield
     except Exception as error:
@@ -131,7 +131,7 @@ def _refusing(what: str, classifier: ImageClassifier) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without torch's notes on packages that it does not find and on its own deprecations."""
+    """Suppress torch's notes on missing packages and on its own deprecations."""
     log = logging.getLogger("torch.onnx")
     before = log.level
     log.setLevel(logging.ERROR)

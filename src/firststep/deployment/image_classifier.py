@@ -11,18 +11,18 @@ from firststep.evaluation._internal import logits_of
 
 
 class ImageClassifier(nn.Module):
-    """A frozen network with all that happens between the pixels of resized images and their probabilities.
+    """A frozen network with everything between the pixels of resized images and their probabilities.
 
-    Takes uint8 [n, image_size, image_size, channels], as Pillow and numpy hold images (RGB, or one channel
-    of grey), for any n; gives float32 [n, classes], each row summing to 1. With ``has_none`` it gives a pair:
-    these, and how unusual each image is among those of the classes, [n]. Drawings (``ink``) on light paper
-    are inverted, as :class:`firststep.data.Preprocessing` does.
+    The input is uint8 [n, image_size, image_size, channels], as in Pillow and numpy (RGB or one grey
+    channel). The output is float32 [n, classes]; each row sums to 1. With ``has_none`` it is a pair: the
+    probabilities and a score [n] of "none of these classes". Drawings (``ink``) on light paper are inverted,
+    as in :class:`firststep.data.Preprocessing`.
 
     Args:
         network: normalised images → logits, in ``eval()`` mode.
-        preprocessing: how the images are normalised.
-        temperature: by which the logits are divided.
-        has_none: whether the network's last column is the unusualness.
+        preprocessing: normalisation of the images.
+        temperature: divisor of the logits.
+        has_none: whether the last column of the network's output is the score.
 
     Examples:
         >>> from firststep.deployment import make_deployable
@@ -46,7 +46,7 @@ class ImageClassifier(nn.Module):
         self.temperature = temperature
         self.has_none = has_none
         self.ink = preprocessing.ink
-        # normalise() is affine in the pixels; asked for its values at black and white, it says what it is.
+        # normalise() is affine in the pixels, so its values at black and white determine it.
         black, white = (
             torch.from_numpy(preprocessing.normalise(_uniform(preprocessing, value))).double().flatten()
             for value in (0, 255)

@@ -1,4 +1,4 @@
-"""An adapted or exported classifier read back: image pixels in, probabilities out."""
+"""Read an adapted or exported classifier: image pixels in, probabilities out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ADAPTED = "adapted.safetensors"
 
 @dataclass(frozen=True)
 class Answers:
-    """Outputs for some images.
+    """The outputs for a batch of images.
 
     Examples:
         >>> from firststep.deployment import deployed, make_deployable
@@ -43,7 +43,7 @@ class Answers:
     probabilities: np.ndarray
     """[n, classes]"""
     none: np.ndarray | None = None
-    """How unusual each image is among those of the classes, 0 to 1, [n]; None where it is not computed."""
+    """Score of "none of these classes", 0 to 1, [n]; None where it is not computed."""
 
     @staticmethod
     def joined(parts: Sequence[Answers], classes: int) -> Answers:
@@ -54,7 +54,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class DeployedModel:
-    """A classifier that was read from a file: pixels in, probabilities out.
+    """A classifier read from a file: pixels in, probabilities out.
 
     Examples:
         >>> from firststep.deployment import deployed, make_deployable
@@ -70,20 +70,21 @@ class DeployedModel:
     def probabilities(
         self, pixels: np.ndarray, progress: Callable[[str, int, int], None] | None = None
     ) -> np.ndarray:
-        """Of images as ``card.preprocessing`` makes them, uint8 [n, H, W, C]; [n, classes].
+        """Return the probabilities [n, classes] of images in the form of ``card.preprocessing``, uint8 [n, H,
+        W, C].
 
-        They are classified one by one, because the last digits depend on the size of a batch.
+        Images are classified one by one, because the last digits depend on the batch size.
         """
         return self.answers(pixels, progress).probabilities
 
     def answers(self, pixels: np.ndarray, progress: Callable[[str, int, int], None] | None = None) -> Answers:
-        """Return the probabilities as :meth:`probabilities` does, with "none of these" where there is it."""
+        """Return the probabilities and, where it is computed, the score of "none of these classes"."""
 
         def one(number: int) -> Answers:
             return self.batch_answers(pixels[number : number + 1])
 
         found: list[Answers] = []
-        # One thread per image and as many images at once as there are cores: the answers stay the same.
+        # One thread per image and one image per core: the results stay the same.
         with _one_thread(), ThreadPoolExecutor(available_cores()) as pool:
             for answers in pool.map(one, range(len(pixels))):
                 found.append(answers)
@@ -92,12 +93,12 @@ class DeployedModel:
         return Answers.joined(found, len(self.card.classes))
 
     def batch(self, pixels: np.ndarray) -> np.ndarray:
-        """The probabilities in one batch."""
+        """Return the probabilities of images that are classified as one batch."""
         return self.batch_answers(pixels).probabilities
 
     def batch_answers(self, pixels: np.ndarray) -> Answers:
-        """The answers in one batch."""
-        outputs = self.run(np.array(pixels, order="C"))  # a copy: torch warns of arrays that are read-only
+        """Return the outputs of images that are classified as one batch."""
+        outputs = self.run(np.array(pixels, order="C"))  # a copy: torch warns of read-only arrays
         found, limit = outputs[0], self.card.none_limit
         if found.shape != (len(pixels), len(self.card.classes)):
             raise FirststepError(
@@ -113,8 +114,8 @@ class DeployedModel:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """One image keeps one core busy. Threads that wait for each other after every small layer cost more than
-    they bring, and much more where another program has one of the cores."""
+    """Use one torch thread: one image keeps only one core busy. Synchronising threads after every small
+    layer costs more than it gains, most of all if another program uses one of the cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -124,7 +125,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def deployed(classifier: ImageClassifier, card: ModelCard) -> DeployedModel:
-    """A classifier in memory, to be asked as if it had been read from a file.
+    """Wrap a classifier in memory like one read from a file.
 
     Examples:
         >>> from firststep.deployment import deployed, make_deployable
@@ -138,15 +139,15 @@ def deployed(classifier: ImageClassifier, card: ModelCard) -> DeployedModel:
 def load_deployed(
     path: str | Path, *, device: str = "cpu", ending: str | None = None, name: str | None = None
 ) -> DeployedModel:
-    """The classifier in a folder of ``firststep adapt`` or in a file that it exported.
+    """Load a classifier from a folder of ``firststep adapt`` or from an exported file.
 
     A .pt2 or .onnx file is a program: load only those that you trust.
 
     Args:
         path: the folder or file.
-        device: where to compute, such as cpu or cuda; an .onnx file needs ONNX Runtime's provider for it.
-        ending: the format, where the name does not say it.
-        name: what an error calls it.
+        device: device of the computation, such as cpu or cuda; an .onnx file needs ONNX Runtime's provider for it.
+        ending: the format, if the name does not show it.
+        name: the name of the file in errors.
 
     Examples:
         >>> from firststep.deployment import load_deployed, make_deployable, save_adapted
@@ -178,7 +179,7 @@ def require_onnxruntime() -> None:
 
 def _safetensors(path: Path, name: str, device: str) -> DeployedModel:
     on = choose_device(device)
-    read_bytes(path)  # refuses what is no regular file
+    read_bytes(path)  # refuses anything but a regular file
     try:
         with safe_open(path, framework="pt") as file:
             card = read_card((file.metadata() or {}).get(KEY), name)
@@ -188,7 +189,7 @@ def _safetensors(path: Path, name: str, device: str) -> DeployedModel:
     config = TrainConfig.from_json(card.config, name)
     meta = build_meta_learner(config, card.preprocessing, device=torch.device("cpu"), weights_follow=True)
     head = card.head
-    if head is None and card.classifier != STEPS:  # written before heads had a form
+    if head is None and card.classifier != STEPS:  # written before cards stored the form of the head
         head, last = HeadForm(), meta.functional.classifier
         weights = {
             key: value[None] if key in (f"{last}.weight", f"{last}.bias") else value
@@ -230,7 +231,7 @@ def _pt2(path: Path, name: str, device: str) -> DeployedModel:
             program = torch.export.load(io.BytesIO(content), extra_files=about)
             # The graph names the device of its constants too, so `.to` would not be enough.
             module = (program if on.type == "cpu" else move_to_device_pass(program, on)).module()
-    except Exception as error:  # of whatever kind: the reader expects a whole file
+    except Exception as error:  # the reader raises errors of many classes on a damaged file
         raise FirststepError(f"{name} is damaged or not a .pt2 file ({_first_line(error)})") from None
     return DeployedModel(read_card(about[KEY], name), _guarded(_torch_runner(module), name))
 
@@ -241,11 +242,11 @@ def _onnx(path: Path, name: str, device: str) -> DeployedModel:
 
     providers = _providers(device)
     content = read_bytes(path)
-    onnxruntime.set_default_logger_severity(4)  # it prints what it raises, too
+    onnxruntime.set_default_logger_severity(4)  # it would also print what it raises
     try:
         session = onnxruntime.InferenceSession(content, providers=providers)
         about = session.get_modelmeta().custom_metadata_map.get(KEY)
-    except Exception as error:  # its own kinds, which it does not export
+    except Exception as error:  # onnxruntime does not export its exception classes
         raise FirststepError(f"{name} is damaged or not an .onnx file ({_first_line(error)})") from None
 
     def run(pixels: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -287,7 +288,7 @@ def _torch_runner(module: nn.Module) -> Callable[[np.ndarray], tuple[np.ndarray,
 def _guarded(
     run: Callable[[np.ndarray], tuple[np.ndarray, ...]], name: str
 ) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
-    """A program from a file: what it takes may not be what its card says."""
+    """Wrap a program from a file, whose inputs may differ from what its card says."""
 
     def guarded(pixels: np.ndarray) -> tuple[np.ndarray, ...]:
         try:

@@ -1,4 +1,4 @@
-"""From an adapted model to the module that is deployed, and to a folder of its own."""
+"""Turn an adapted model into the module that is deployed, and save it in a folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_deployable(
     run: str = "",
     config: dict[str, Any] | None = None,
 ) -> tuple[ImageClassifier, ModelCard]:
-    """The module, on the CPU, and what it is; ``config`` is that of the training of the run.
+    """Return the module, on the CPU, and its card; ``config`` is the configuration of the training run.
 
     Examples:
         >>> from firststep.deployment import make_deployable
@@ -63,7 +63,7 @@ def image_classifier(network: nn.Module, card: ModelCard) -> ImageClassifier:
 
 
 def save_adapted(folder: Path, classifier: ImageClassifier, card: ModelCard) -> Path:
-    """Weights in safetensors, with the card inside and also beside them; gives the path of the weights.
+    """Save the weights as safetensors, with the card inside and beside them; return the path of the weights.
 
     Examples:
         >>> from firststep.deployment import make_deployable, save_adapted
@@ -75,7 +75,7 @@ def save_adapted(folder: Path, classifier: ImageClassifier, card: ModelCard) -> 
 
 
 def classifier_file(folder: Path, weights: dict[str, Tensor], card: ModelCard) -> Path:
-    """Write weights and card into a folder that is there; return the path of the weights."""
+    """Write weights and card into an existing folder; return the path of the weights."""
     path = folder / WEIGHTS
     with replacing(path) as temporary:
         temporary.write_bytes(serialised(weights, card))
@@ -89,6 +89,6 @@ def weights_file(network: nn.Module, card: ModelCard) -> bytes:
 
 def serialised(weights: dict[str, Tensor], card: ModelCard) -> bytes:
     content = {name: value.cpu().contiguous() for name, value in weights.items()}
-    # Parts of a network may share a parameter; in the file each has its own.
+    # Layers may share a parameter; in the file each has its own copy.
     content = {name: value.clone() for name, value in content.items()}
     return serialise(content, metadata={KEY: card.text()})

@@ -1,4 +1,4 @@
-"""A meta-learner for tasks of another number of classes than its network was built for."""
+"""Adjust a meta-learner to tasks with another number of classes than its network has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firststep.rules import Rule
 
 
 def serves(model: FunctionalModule, ways: int) -> bool:
-    """Whether it takes tasks of so many classes as it is; an error if it cannot be made to."""
+    """Return whether the model takes tasks of ``ways`` classes as it is; raise if it cannot be adjusted."""
     if ways < FEWEST_CLASSES:
         raise ValueError(f"a task needs at least {FEWEST_CLASSES} classes, not {ways}")
     if model.head != "per-class" or ways == model.num_classes:
@@ -25,9 +25,9 @@ def serves(model: FunctionalModule, ways: int) -> bool:
 
 
 def leading_blocks(rule: Rule, model: FunctionalModule, rule_params: Mapping[str, Tensor]) -> Params:
-    """The rule's parameters for a model whose classifier has lost its last rows.
+    """Return the rule's parameters for a model whose classifier keeps only its first rows.
 
-    Those of the first rows are the leading block of each: the shapes are what the rule would have made.
+    They are the leading block of each parameter, in the shape that the rule would have made.
     """
     made = rule.init(model, model.params())
     return {

@@ -1,4 +1,4 @@
-"""MetaLearner: a network and an update rule as one module whose loss is differentiated by ``backward()``."""
+"""MetaLearner: a network and an update rule as one module with a differentiable outer loss."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class TaskGradient(NamedTuple):
     """The outer loss of one task and its gradient."""
 
     gradients: Params
-    """By the names of :meth:`MetaLearner.named_parameters`."""
+    """Gradient by the names of :meth:`MetaLearner.named_parameters`."""
     loss: Tensor
     report: TaskReport
 
 
 class MetaLearner(nn.Module):
-    """Meta-learns a network's initial parameters, and the parameters of the update rule if it has any.
+    """A network and an update rule whose initial parameters are meta-learned.
 
-    ``meta(tasks)`` is the outer loss, the sum over tasks of the query loss after ``steps`` inner steps plus
-    the conditioning loss. ``loss.backward()`` adds its exact gradient, second order included, to ``.grad`` of
-    all parameters::
+    ``meta(tasks)`` is the outer loss: the sum over tasks of the query loss after ``steps`` inner steps plus
+    the conditioning loss. ``loss.backward()`` adds its exact second-order gradient to ``.grad`` of all
+    parameters::
 
         meta = MetaLearner(network, maml(rate=0.05), steps=5, conditioning=Conditioning())
         optimiser = torch.optim.Adam(meta.parameters(), 1e-3)
@@ -56,40 +56,40 @@ class MetaLearner(nn.Module):
             optimiser.step()
         classifier = meta.adapt(images, labels)
 
-    The network that you pass is the one that is trained; there is no copy of its parameters. A forward pass
-    computes the gradient along with the loss, unless gradients are disabled (``torch.no_grad()``).
+    The network is trained in place; its parameters are not copied. A forward pass computes the gradient along
+    with the loss, unless gradients are disabled (``torch.no_grad()``).
 
     Args:
         network: any module. The subset ``cls``, the closed form and the heads ``shared`` and ``zero`` need
-            one that ends in an ``nn.Linear``. It is used in its current mode, ``train()`` or ``eval()``; its
-            buffers, such as running statistics, are read but not updated. Parameters with
-            ``requires_grad=False`` stay fixed in both loops.
+            one that ends in an ``nn.Linear``. It runs in its current mode, ``train()`` or ``eval()``. Buffers
+            such as running statistics are read but not updated. Parameters with ``requires_grad=False`` stay
+            fixed in both loops.
         rule: the update rule of the inner loop; default :func:`firststep.maml`.
         loss: the loss per sample: a name in ``LOSSES``, a :class:`firststep.Loss`, or any function (output,
-            target) → losses [n]; default cross-entropy. Targets are what the loss takes.
-        query_loss: that of the query set, if it is another.
-        moves: the parameters that the inner loop changes, instead of those that the rule moves by itself: a
-            subset, a list of name patterns, or a function of the model that returns names.
-        steps: inner steps K.
+            target) → losses [n]; default cross-entropy. It determines the form of the targets.
+        query_loss: loss of the query set; default ``loss``.
+        moves: parameters that the inner loop changes, in place of the rule's own choice: a subset, a list of
+            name patterns, or a function from the model to names.
+        steps: number of inner steps K.
         conditioning: the conditioning loss; None for plain MAML.
         reduction: ``"sum"`` over the tasks, as in the paper, or ``"mean"``.
-        classifier: path of the final linear layer, such as ``"fc"``; found by itself in most networks.
+        classifier: path of the final linear layer, such as ``"fc"``; found automatically in most networks.
         embedding: path of the last layer before it, for the parameter subset ``emb``.
         embedding_norm: path of that layer's normalisation, for the subset ``ebn``.
-        head: how the classifier starts in a task. ``per-class``: every class has a learned row of its own.
-            ``shared``: all rows start from one learned vector. ``zero``: all rows start from zero. With the
-            latter two the network's classifier is cut to that one row, a task may have any number of classes
-            (labels 0, 1, 2, ...), and before the first step all logits of a sample are equal.
+        head: initial classifier of a task. ``per-class``: one learned row per class. ``shared``: all rows
+            start from one learned vector. ``zero``: all rows start from zero. The latter two reduce the
+            network's classifier to one row. Tasks may then have any number of classes (labels 0, 1, 2, ...),
+            and before the first step all logits of a sample are equal.
         randomness: for networks that draw random numbers, such as dropout in training mode. ``error`` refuses
-            them. ``same`` draws the same numbers in all evaluations of a task, so that its gradient is exact,
-            and others for the next task; they come from torch's default generator.
-        engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one big autograd graph.
-        compile: compile the inner step and its backward pass: a minute or so at the first call with a new
-            shape, faster from then on.
-        memory: bytes that inner steps may use to keep their results for the backward pass; see
+            them. ``same`` repeats the numbers in all evaluations of a task, so that its gradient is exact,
+            and draws new ones for the next task from torch's default generator.
+        engine: ``stepwise``, whose memory does not grow with K, or ``unrolled``, one large autograd graph.
+        compile: compile the inner step and its backward pass. The first call with a new shape takes about a
+            minute; later calls are faster.
+        memory: memory budget in bytes for results that inner steps keep for the backward pass; see
             :class:`firststep.functional.EngineOptions`.
-        saved_dtype: type that these results are rounded to meanwhile, with ``compile=True``; see there too.
-        generator: source of the rule's initial parameters, where they are random.
+        saved_dtype: dtype in which these results are kept, with ``compile=True``; see there too.
+        generator: source of the rule's initial parameters, if they are random.
 
     Examples:
         >>> meta = fs.MetaLearner(network, fs.maml(rate=0.1), steps=2, conditioning=fs.Conditioning())
@@ -147,14 +147,14 @@ class MetaLearner(nn.Module):
             randomness=randomness,
         )
         initial = self.rule.init(self.functional, self._network_params(), generator)
-        # Names of a module's parameters cannot have dots; those of a rule are often paths of layers.
+        # Names of a module's parameters cannot contain dots, but those of a rule are often paths of layers.
         self.rule_params = nn.ParameterDict()
         for name, value in initial.items():
             self.rule_params[_escaped(name)] = nn.Parameter(value)
         self._options = EngineOptions(engine=engine, compile=compile, memory=memory, saved_dtype=saved_dtype)
         self._engine: MetaGradient | None = None
         self._engine_settings: tuple[Any, ...] = ()
-        self._meta_gradient()  # refuses wrong options now, not in the first update
+        self._meta_gradient()  # refuse wrong options now rather than in the first update
 
     def forward(
         self,
@@ -163,13 +163,13 @@ class MetaLearner(nn.Module):
         query_weights: Sequence[float] | None = None,
         return_report: bool = False,
     ) -> Tensor | tuple[Tensor, TaskReport]:
-        """The outer loss of a batch of tasks, a scalar.
+        """Return the outer loss of a batch of tasks, a scalar.
 
         Args:
             tasks: :class:`Task` or tuples ``(support_x, support_y, query_x, query_y)``, on the device of the
                 parameters. Inputs are a tensor, or a tuple (positional arguments of the network) or dict
-                (keyword arguments) of tensors. Targets are what the loss takes.
-            query_weights: of the query losses after steps 1..K; default only the last step counts.
+                (keyword arguments) of tensors. The loss determines the form of the targets.
+            query_weights: weights of the query losses after steps 1..K; default only the last step counts.
             return_report: also return the report: query loss and accuracy [tasks], conditioning [tasks],
                 condition numbers and support losses [tasks, K] at the parameters before each step.
         """
@@ -193,7 +193,7 @@ class MetaLearner(nn.Module):
     def task_gradients(
         self, tasks: Iterable[Task | tuple[Any, ...]], *, query_weights: Sequence[float] | None = None
     ) -> list[TaskGradient]:
-        """The gradient of each task by itself, without touching ``.grad``: for sums of your own."""
+        """Return the gradient per task without touching ``.grad``, to sum them yourself."""
         batch = self._as_tasks(tasks)
         return list(self.iterate_task_gradients(batch, query_weights=query_weights, several=len(batch) > 1))
 
@@ -204,13 +204,15 @@ class MetaLearner(nn.Module):
         query_weights: Sequence[float] | None = None,
         several: bool = True,
     ) -> Iterator[TaskGradient]:
-        """:meth:`task_gradients` while they are computed: few tasks and gradients are held at a time.
+        """Yield the result of :meth:`task_gradients` task by task, so that only a few gradients are in
+        memory.
 
         Args:
             tasks: the meta-batch, or a part of it.
-            query_weights: as of a call.
-            several: whether the whole meta-batch has more tasks than one: then small tasks are computed side
-                by side on a CPU, each on threads of its own.
+            query_weights: as in :meth:`forward`.
+            several: whether the whole meta-batch has more than one task. Small tasks then run side by side on
+                a
+                CPU, each with its own threads.
         """
         learned = {name for name, value in self._network_params().items() if value.requires_grad}
         results = self._meta_gradient().iterate(
@@ -225,18 +227,18 @@ class MetaLearner(nn.Module):
             )
 
     def adapt(self, x: Inputs, y: Targets, *, steps: int | Literal["auto"] | None = None) -> nn.Module:
-        """A copy of the network, adapted to a support set: ``adapted(x)`` gives logits or predictions.
+        """Return a copy of the network adapted to a support set: ``adapted(x)`` gives logits or predictions.
 
-        Batch norm normalises by the statistics of the support set, in ``eval()`` mode, in which the copy is
-        returned, as in ``train()`` mode. So the logits of a query depend on no other query, and one or a
-        thousand may be asked at a time. For queries that are normalised as one batch, as :meth:`forward` and
-        ``evaluate`` do it, use ``meta.functional(meta.adapted_params(x, y, steps=5), queries).logits``.
+        The copy is in ``eval()`` mode. Its batch norm uses the statistics of the support set, also in
+        ``train()`` mode. So the logits of a query do not depend on other queries, nor on the batch size. To
+        normalise queries as one batch, as :meth:`forward` and ``evaluate`` do, use
+        ``meta.functional(meta.adapted_params(x, y, steps=5), queries).logits``.
 
         Args:
             x: inputs of the support set.
             y: its targets; for classes 0..classes-1.
-            steps: inner steps to take, also beyond the trained number; default the trained number;
-                ``"auto"`` chooses by cross-validation on the support set (:meth:`choose_steps`).
+            steps: number of inner steps, which may exceed the trained number; default the trained number.
+                ``"auto"`` chooses it by cross-validation on the support set (:meth:`choose_steps`).
         """
         if steps == "auto":
             steps = self.choose_steps(x, y).steps
@@ -245,25 +247,26 @@ class MetaLearner(nn.Module):
         return ignore_mode(adapted_network(network, self.functional.last_linear, params, x))
 
     def adapted_params(self, x: Inputs, y: Targets, *, steps: int) -> Params:
-        """The network's parameters after that many inner steps on a support set, detached."""
+        """Return the network's parameters after ``steps`` inner steps on a support set, detached."""
         return adapt(self._learner(), x, y, steps=steps).adapted
 
     def iterate_steps(self, x: Inputs, y: Targets) -> Iterator[Params]:
-        """The network's parameters after 0, 1, 2, ... inner steps on a support set, without end; detached."""
+        """Yield the parameters after 0, 1, 2, ... inner steps on a support set, endlessly; detached."""
         start = self.start_task(x, y)
         yield start.params
         for params, _ in steps_from(start, x, y):
             yield params
 
     def start_task(self, x: Inputs, y: Targets) -> Learner:
-        """The network and the rule with their parameters at θ(0) of a task, detached."""
+        """Return network and rule with their parameters at θ(0) of a task, detached."""
         return start_task(self._learner(), x, y)
 
     def choose_steps(self, x: Inputs, y: Targets, *, longest: int = LONGEST_AUTO) -> StepChoice:
-        """The number of inner steps, at most ``longest``, with the lowest loss on held-out support samples.
+        """Return the number of inner steps, at most ``longest``, with the lowest loss on held-out samples.
 
-        Each fold holds out one sample of every class. Where a class has only one, nothing can be held out and
-        the trained number is taken. Where the targets are no classes, it holds out every fifth sample.
+        Each fold holds out one sample per class. If a class has only one sample, nothing can be held out, and
+        the trained number is returned. If the targets are not classes, each fold holds out every fifth
+        sample.
         """
         return choose_steps(self._learner(), x, y, trained=self.steps, longest=longest)
 
@@ -276,14 +279,14 @@ class MetaLearner(nn.Module):
         *,
         residuals: Residuals | None = None,
     ) -> Tensor:
-        """λ_max / λ_min of the Gauss-Newton matrix of a support set at the initial parameters.
+        """Return λ_max / λ_min of the Gauss-Newton matrix of a support set at the initial parameters.
 
         Args:
             x: inputs of the support set.
             y: its targets.
             subset: parameters: ``cls``, ``emb``, ``ebn``, ``body``, ``all``, a union such as ``cls+emb``, or
                 a list of name patterns.
-            residuals: which residuals; default those that the conditioning loss takes.
+            residuals: kind of residuals; default the kind of the conditioning loss.
         """
         if residuals is None and self.conditioning is not None:
             residuals = self.conditioning.chosen_residuals
@@ -299,7 +302,7 @@ class MetaLearner(nn.Module):
         return condition_number(gram)
 
     def scaled(self, multiplier: float) -> MetaLearner:
-        """This learner with inner steps ``multiplier`` times as long; it shares all parameters."""
+        """Return this learner with ``multiplier`` times longer inner steps; it shares all parameters."""
         if multiplier == 1:
             return self
         longer = copy.copy(self)
@@ -307,11 +310,11 @@ class MetaLearner(nn.Module):
         return longer
 
     def for_classes(self, ways: int) -> MetaLearner:
-        """The learner to use for tasks of so many classes.
+        """Return the learner for tasks of ``ways`` classes.
 
-        With one row for all classes it is this one. With a row for each class it is this one if there are as
-        many, a copy with the first rows (and the rule's parameters for them) if there are more, and an error
-        if there are fewer: nothing was learned for the others.
+        With one row for all classes, or with as many rows as classes, it is this learner. With more rows it
+        is a copy with the first rows and the rule's parameters for them. With fewer rows it is an error,
+        because nothing was learned for the other classes.
         """
         if serves(self.functional, ways):
             return self
@@ -323,12 +326,12 @@ class MetaLearner(nn.Module):
 
     @property
     def kind(self) -> Kind:
-        """Kind of problem, from which metrics follow: that of the query loss."""
+        """Return the kind of problem, which determines the metrics: that of the query loss."""
         return self.query_loss.kind
 
     @property
     def num_classes(self) -> int:
-        """Outputs of the classifier; with one row for all classes, those of the network as it was passed."""
+        """Return the number of outputs of the classifier; with a shared row, that of the original network."""
         return self.functional.num_classes
 
     @property
@@ -355,7 +358,8 @@ class MetaLearner(nn.Module):
         return Learner(self.functional, self.rule, params, rule_params, loss=self.loss).detached()
 
     def _meta_gradient(self) -> MetaGradient:
-        """Made anew where an attribute has changed, and in copies: compiled functions cannot be copied."""
+        """Return the engine, rebuilt in copies and after a change of attributes: compiled functions cannot be
+        copied."""
         settings = (self.rule, self.steps, self.conditioning, self.loss, self.query_loss)
         if self._engine is None or self._engine_settings != settings:
             self._engine_settings = settings

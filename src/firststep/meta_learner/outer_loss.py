@@ -1,4 +1,4 @@
-"""The outer loss as a node of autograd's graph: its gradient is computed along with it."""
+"""The outer loss as a node of autograd's graph, with its gradient computed in the forward pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firststep.network import Params
 def outer_loss(
     compute: Callable[[Params, Params], MetaGradientResult], params: Params, rule_params: Params
 ) -> tuple[Tensor, TaskReport]:
-    """The loss, whose ``backward()`` adds to ``.grad`` of the parameters, and the report.
+    """Return the loss, whose ``backward()`` adds to ``.grad`` of the parameters, and the report.
 
     Args:
         compute: the meta-gradient as a function of the network's and the rule's parameters.
@@ -30,7 +30,7 @@ def outer_loss(
 
 
 def stacked(reports: Sequence[TaskReport]) -> TaskReport:
-    """The reports of several tasks as one: every entry has a first dimension for the tasks."""
+    """Stack the reports of several tasks into one, whose entries have a leading axis for the tasks."""
     return TaskReport(*(torch.stack(parts) for parts in zip(*reports, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""Normalisation by the statistics of a support set: the output for a sample depends on no other sample."""
+"""Normalise by the statistics of a support set, so that the output for a sample depends on no other."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _INSTANCE_NORMS = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
 
 
 def adapted_network(network: nn.Module, classifier: str | None, params: Params, support: Inputs) -> nn.Module:
-    """Give a network, in place, adapted parameters and the batch statistics of the support set.
+    """Set adapted parameters and the batch statistics of the support set in a network, in place.
 
-    Layers that normalise by their batch (batch norm in training mode, and that of our backbones always) get
-    the statistics of the support set instead, measured with these parameters. The network is left in
-    ``eval()`` mode; :func:`ignore_mode` keeps its normalisation in ``train()`` mode too.
+    Layers that normalise by the batch (batch norm in training mode, and that of our backbones always) get
+    the statistics of the support set, measured with these parameters. The network is left in ``eval()``
+    mode; :func:`ignore_mode` keeps its normalisation in ``train()`` mode too.
 
     Args:
-        network: a copy of the learner's, in the mode in which it adapted.
+        network: a copy of the learner's network, in the mode in which it adapted.
         classifier: path of its classifier; None if it has none.
-        params: its adapted parameters, with a classifier row for each class.
+        params: its adapted parameters, with one classifier row per class.
         support: inputs of the support set.
     """
     weight = params.get(f"{classifier}.weight" if classifier else "weight")
@@ -46,7 +46,7 @@ def adapted_network(network: nn.Module, classifier: str | None, params: Params, 
 
 
 def give_rows(network: nn.Module, classifier: str, classes: int) -> None:
-    """Give the classifier at this path, in place, a row for each class."""
+    """Give the classifier at this path, in place, one row per class."""
     linear = network.get_submodule(classifier)
     assert isinstance(linear, nn.Linear)
     if linear.out_features != classes:
@@ -54,7 +54,7 @@ def give_rows(network: nn.Module, classifier: str, classes: int) -> None:
 
 
 def make_independent(network: nn.Module) -> None:
-    """Give each layer that normalises by its batch fixed statistics, 0 and 1, to be set; in place."""
+    """Replace batch statistics by fixed ones, initially 0 and 1, in each normalising layer; in place."""
     for path, norm in _norms(network).items():
         if isinstance(norm, _BATCH_NORMS):
             norm.track_running_stats = True
@@ -68,12 +68,12 @@ def make_independent(network: nn.Module) -> None:
             replace_module(network, path, fixed)
     for part in network.modules():
         if isinstance(part, _INSTANCE_NORMS) and part.training:
-            part.track_running_stats = False  # each sample by its own statistics, as in training mode
+            part.track_running_stats = False  # per-sample statistics, as in training mode
     network.eval()
 
 
 def ignore_mode(network: nn.Module) -> nn.Module:
-    """Make normalisation in place the same after ``train()`` as it is in ``eval()`` mode."""
+    """Make normalisation in ``train()`` mode the same as in ``eval()`` mode; in place."""
     for part in network.modules():
         if isinstance(part, (*_BATCH_NORMS, *_INSTANCE_NORMS)):
             part.register_forward_pre_hook(_to_eval_mode)
@@ -81,7 +81,7 @@ def ignore_mode(network: nn.Module) -> nn.Module:
 
 
 def replace_module(network: nn.Module, path: str, new: nn.Module) -> None:
-    """Put another module in place of the one at a path."""
+    """Replace the module at a path."""
     parent, _, name = path.rpartition(".")
     setattr(network.get_submodule(parent), name, new)
 
@@ -92,7 +92,7 @@ def _to_eval_mode(norm: nn.Module, inputs: tuple[Any, ...]) -> None:
 
 
 def _norms(network: nn.Module) -> dict[str, BatchStatisticsNorm | BatchNorm]:
-    """Those that normalise by the batch."""
+    """Return the layers that normalise by the batch."""
     return {
         path: norm
         for path, norm in network.named_modules()
@@ -103,7 +103,7 @@ def _norms(network: nn.Module) -> dict[str, BatchStatisticsNorm | BatchNorm]:
 
 @torch.no_grad()
 def _measure(network: nn.Module, inputs: Inputs) -> dict[str, tuple[Tensor, Tensor]]:
-    """Mean and variance of each channel before each such layer; everything else is in ``eval()`` mode."""
+    """Measure mean and variance per channel before these layers; the others run in ``eval()`` mode."""
     norms = _norms(network)
     found: dict[str, tuple[Tensor, Tensor]] = {}
     if not norms:
