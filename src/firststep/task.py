@@ -1,4 +1,4 @@
-"""A few-shot task as tensors."""
+"""A few-shot task: support and query set as tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AsTarget = Callable[[object, str], Targets]
 
 
 def map_inputs(function: Callable[[Tensor], Tensor], inputs: Any) -> Any:
-    """The same inputs with a function applied to each of their tensors; other entries stay."""
+    """Apply a function to every tensor of the inputs; leave other entries unchanged."""
 
     def apply(part: Any) -> Any:
         return function(part) if isinstance(part, Tensor) else part
@@ -41,7 +41,7 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def as_labels(labels: object, name: str = "labels") -> Tensor:
-    """Labels as int64, the dtype that torch's losses take; refuses all but one integer per sample."""
+    """Return labels as int64, the dtype of torch's losses; refuse all but one integer per sample."""
     if not isinstance(labels, Tensor) or labels.dim() != 1 or labels.dtype not in _INTEGERS:
         found = type(labels).__name__
         if isinstance(labels, Tensor):
@@ -55,7 +55,7 @@ def as_labels(labels: object, name: str = "labels") -> Tensor:
 
 
 def check_differentiable(*inputs: Inputs) -> None:
-    """Refuse ``torch.inference_mode()``, and tensors that were made in it: autograd cannot use them."""
+    """Refuse ``torch.inference_mode()`` and tensors created in it: autograd cannot use them."""
     if torch.is_inference_mode_enabled():
         raise ValueError(
             "inner steps take gradients, which torch.inference_mode() forbids: use torch.no_grad() instead"
@@ -74,23 +74,23 @@ def check_differentiable(*inputs: Inputs) -> None:
 
 
 def as_samples(x: Inputs, y: object, name: str = "labels", as_target: AsTarget = as_labels) -> Any:
-    """The targets of inputs that inner steps are taken on, as ``as_target`` gives them."""
+    """Return the targets of inputs for inner steps, converted by ``as_target``."""
     targets = as_target(y, name)
     check_differentiable(x, targets)
     return targets
 
 
 def to_channels_last(values: Tensor) -> Tensor:
-    """Images with all channels of a pixel side by side in memory, an order that layers then keep.
+    """Convert images to channels-last format, which layers then keep.
 
-    Convolutions need no reordering before and after, and operations channel by channel (batch norm, pooling)
-    use vector instructions along it. Other tensors stay as they are.
+    Convolutions then need no reordering, and per-channel operations (batch norm, pooling) are vectorised.
+    Other tensors are returned unchanged.
     """
     if values.dim() != 4:
         return values
     values = values.contiguous(memory_format=torch.channels_last)
     if values.shape[1] == 1:
-        # One channel is both orders at once; its stride tells the layers which of them is meant.
+        # One channel has both formats at once; the strides tell the layers which one is meant.
         values = values.as_strided(values.shape, (values[0].numel(), 1, values.shape[3], 1))
     return values
 
@@ -98,7 +98,7 @@ def to_channels_last(values: Tensor) -> Tensor:
 class Task(NamedTuple):
     """A support set to adapt to and a query set to test on.
 
-    Labels of classes are 0..ways-1. Other losses take targets of their own form: see :class:`firststep.Loss`.
+    Class labels are 0..ways-1. Other losses take other targets: see :class:`firststep.Loss`.
 
     Examples:
         >>> task = fs.Task(support_x, support_y, query_x, query_y)
@@ -112,7 +112,7 @@ class Task(NamedTuple):
     query_y: Any
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Task:
-        """The same task on another device, or with floating-point numbers of another type."""
+        """Return the task on another device, or with floating-point tensors in another dtype."""
 
         def moved(part: Tensor) -> Tensor:
             return part.to(device=device, dtype=dtype if part.is_floating_point() else None)
@@ -128,12 +128,12 @@ class Task(NamedTuple):
 def as_task(
     task: Task | tuple[Any, ...], as_target: AsTarget = as_labels, as_query: AsTarget | None = None
 ) -> Task:
-    """A task from a Task or a plain tuple ``(support_x, support_y, query_x, query_y)``.
+    """Return a task from a Task or a plain tuple ``(support_x, support_y, query_x, query_y)``.
 
     Args:
         task: the task.
-        as_target: checks and converts the targets of the support set; default labels of classes.
-        as_query: the same for the query set, if its loss is another.
+        as_target: checks and converts the targets of the support set; default class labels.
+        as_query: the same for the query set, if its loss differs.
 
     Examples:
         >>> functional.as_task((support_x, support_y, query_x, query_y)).query_x.shape
@@ -173,7 +173,7 @@ def as_tasks(
     as_target: AsTarget = as_labels,
     as_query: AsTarget | None = None,
 ) -> list[Task]:
-    """A meta-batch as a list of tasks; one task alone is a meta-batch too. Arguments as :func:`as_task`."""
+    """Return a meta-batch as a list of tasks; a single task is one too. Arguments as :func:`as_task`."""
     if isinstance(tasks, Task):
         return [as_task(tasks, as_target, as_query)]
     if not isinstance(tasks, Iterable):
@@ -191,5 +191,5 @@ def _is_stacked(labels: Any) -> bool:
 
 
 def _plain(inputs: Any) -> Any:
-    """Other mappings, such as a tokenizer's, as a dict."""
+    """Convert other mappings, such as a tokenizer's, to a dict."""
     return dict(inputs) if isinstance(inputs, Mapping) else inputs

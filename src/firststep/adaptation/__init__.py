@@ -1,4 +1,4 @@
-"""The inner loop: one step as a pure function, the trajectory of K of them, and the Gram on the way."""
+"""The inner loop: one step as a pure function, the trajectory of K steps, and their Gram matrices."""
 
 from firststep.adaptation.auto_steps import (
     LONGEST_AUTO,

@@ -1,11 +1,10 @@
-"""How many inner steps to take on a new task, decided at inference time from the support set alone.
+"""Choose the number of inner steps for a new task from its support set alone.
 
-The paper promises that a well-conditioned model lets its user choose the number of steps when it is used.
-We choose by cross-validation: each fold holds out one sample of every class, or every fifth sample where the
-targets are no classes, adapts to the rest, and takes the loss of the held-out samples after every number of
-steps; the number with the lowest loss averaged over the folds is taken. It uses nothing but the support set
-and costs ``folds`` more adaptations of ``longest`` steps each. With one sample a class nothing can be held
-out, and the trained number is taken.
+The paper promises that the user of a well-conditioned model can choose the number of steps at inference time.
+We choose it by cross-validation. Each fold holds out one sample per class, or every fifth sample if the
+targets are not classes, and adapts to the rest. The chosen number of steps has the lowest mean loss on the
+held-out samples. The cost is ``folds`` adaptations of ``longest`` steps each. With one sample per class
+nothing can be held out, and the trained number is used.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from firststep.losses import first_tensor
 from firststep.task import Inputs, Targets, as_samples, map_inputs
 
 MOST_FOLDS = 5
-LONGEST_AUTO = 10  # steps that the choice considers: its cost grows with them
+LONGEST_AUTO = 10  # largest number of steps considered: the cost grows with it
 
 
 @dataclass(frozen=True)
 class StepChoice:
-    """How many inner steps to take, and the held-out losses that say so.
+    """The chosen number of inner steps, and the held-out losses behind the choice.
 
     Examples:
         >>> choice = meta.choose_steps(support_x, support_y, longest=3)
@@ -35,9 +34,9 @@ class StepChoice:
     """
 
     steps: int
-    """The number chosen."""
+    """Chosen number of steps."""
     losses: tuple[float, ...]
-    """Mean held-out loss after 0, 1, 2, ... steps; empty where nothing could be held out."""
+    """Mean held-out loss after 0, 1, 2, ... steps; empty if nothing could be held out."""
     folds: int
 
 
@@ -59,19 +58,19 @@ def choose_steps(
     if not folds:
         return StepChoice(trained, (), 0)
     start = start_task(learner, x, y)
-    # The folds have read the labels: on an accelerator too their range is checked at no further cost.
+    # The folds have already read the labels, so checking their range costs nothing more, even on a GPU.
     model.check_labels(start.params, *(labels.cpu() for labels in loss.labels(y)))
     with model.one_task():
         total = _held_out_losses(start, x, y, folds, longest)
     if not bool(torch.isfinite(total[0])):
         raise ValueError("the loss of held-out samples is not finite before the first step")
-    # NaN would count as the smallest: a number of steps at which adaptation has diverged is never chosen.
+    # argmin would choose NaN: exclude numbers of steps at which adaptation has diverged.
     comparable = torch.where(torch.isfinite(total), total, torch.inf)
     return StepChoice(int(comparable.argmin()), tuple(total.tolist()), len(folds))
 
 
 def _held_out_losses(start: Learner, x: Inputs, y: Targets, folds: list[Tensor], longest: int) -> Tensor:
-    """Mean loss of the held-out samples after 0..``longest`` steps."""
+    """Return the mean loss of the held-out samples after 0..``longest`` steps."""
     total = torch.zeros(longest + 1, dtype=torch.float64)
     for held_out in folds:
         support, asked = (
@@ -84,14 +83,14 @@ def _held_out_losses(start: Learner, x: Inputs, y: Targets, folds: list[Tensor],
             if steps:
                 current, _ = next(adapted)
             with torch.no_grad():
-                # The whole support set in one batch, so that batch norm sees what it will see in use.
+                # The whole support set as one batch, so that batch norm sees the same batch as in use.
                 output = map_inputs(lambda part, mask=held_out: part[mask], start.model(current, x).logits)  # type: ignore[misc]
                 total[steps] += start.loss.mean(output, asked[1]).double().cpu() / len(folds)
     return total
 
 
 def held_out_folds(y: Tensor) -> list[Tensor]:
-    """Masks that each hold out one sample of every class; none if a class has but one."""
+    """Return masks that each hold out one sample per class; none if a class has only one sample."""
     indices = [torch.nonzero(y == label).flatten() for label in y.unique()]
     fewest = min(len(samples) for samples in indices)
     if fewest < 2:
@@ -105,7 +104,7 @@ def held_out_folds(y: Tensor) -> list[Tensor]:
 
 
 def _every_fifth(y: Tensor) -> list[Tensor]:
-    """Masks that each hold out every fifth sample, or fewer where there are fewer; none of one sample."""
+    """Return masks that each hold out every fifth sample, or fewer samples if there are fewer."""
     folds = min(len(y), MOST_FOLDS)
     if folds < 2:
         return []

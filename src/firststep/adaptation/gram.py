@@ -24,22 +24,22 @@ def support_gram(
     chunk_size: int | None = None,
     check_finite: bool = True,
 ) -> Tensor:
-    """G = J Jᵀ of the residuals of a support set with respect to a parameter subset, float64 [n, n].
+    """Return G = J Jᵀ of the residuals of a support set with respect to a parameter subset, float64 [n, n].
 
-    The part of a linear last layer is taken in closed form, anything else from vector-Jacobian products, and
-    the two are added: G is a sum over parameters. Differentiable in ``params``. For other losses than
-    cross-entropy the result is JᵀJ, which has the same non-zero eigenvalues, if that is smaller.
+    G is a sum over parameters. The part of a linear last layer has a closed form; vector-Jacobian products
+    give the rest. The result is differentiable in ``params``. For losses other than cross-entropy it is JᵀJ
+    if that is smaller; the non-zero eigenvalues are the same.
 
     Args:
         model: the network.
-        x: the support set.
+        x: inputs of the support set.
         y: its targets; for classes 0..ways-1.
         params: the network's parameters; default the module's.
         subset: as :meth:`FunctionalModule.subset` takes it.
-        loss: the loss whose residuals are meant.
-        residuals: which of them; default all, of the loss's own kind.
-        chunk_size: rows of J computed at once; default as many as fit in half a gigabyte.
-        check_finite: refuse NaN and infinities; reading the values makes a GPU wait.
+        loss: the loss whose residuals are used.
+        residuals: kind of residuals; default all of the loss's own kind.
+        chunk_size: number of rows of J computed at once; default as many as fit in half a gigabyte.
+        check_finite: whether to refuse NaN and infinities; reading the values makes a GPU wait.
 
     Examples:
         >>> both = functional.support_gram(model, support_x, support_y, subset="cls+emb")
@@ -81,24 +81,24 @@ def gram_of(
     check_finite: bool = False,
     in_graph: bool = False,
 ) -> Tensor:
-    """:func:`support_gram` without its checks.
+    """Return the result of :func:`support_gram` without its checks.
 
     Args:
-        model: the network.
+        x: inputs of the support set.
         x: the support set.
         y: its targets.
         params: the network's parameters.
         subset: as :meth:`FunctionalModule.subset` takes it.
         loss: the loss.
-        residuals: which residuals; default all, of the loss's own kind.
-        output: ``model(params, x)`` if it is known already.
-        chunk_size: rows of J computed at once.
-        check_finite: refuse NaN and infinities.
-        in_graph: build on the graph of ``output`` from ``params``, whose memory is not bounded.
+        residuals: kind of residuals; default all of the loss's own kind.
+        output: ``model(params, x)`` if it is already known.
+        chunk_size: number of rows of J computed at once.
+        check_finite: whether to refuse NaN and infinities.
+        in_graph: extend the graph from ``params`` to ``output``; its memory is not bounded.
     """
     chosen = residuals or Residuals()
     names = model.subset(subset)
-    # Only the whole weight has the closed form: with or without the bias.
+    # Only the whole weight has a closed form, with or without the bias.
     weight, bias = model.closed_form()
     with_bias = bias in names
     parts: list[Tensor] = []
@@ -115,7 +115,7 @@ def gram_of(
             features, logits = output.features, output.logits
             parts.append(classifier_gram(features, logits, y, with_bias, check_finite=check_finite))  # type: ignore[arg-type]
             rest = others
-        elif not others or not small:  # JᵀJ of a union is no sum of the two parts
+        elif not others or not small:  # JᵀJ of a union is not a sum of two parts
             parts.append(chosen.gram(loss, output.features, output.logits, y, with_bias, small=not others))
             rest = others
     if rest and in_graph:
@@ -124,7 +124,7 @@ def gram_of(
         parts.append(gram_in_graph(vector, [params[name] for name in rest], small=small))
     elif rest:
         check_differentiable(x)
-        network = model.pinned()  # it runs again on the way back
+        network = model.pinned()  # it runs again in the backward pass
         parts.append(
             jacobian_gram(
                 lambda p: chosen.vector(loss, network(p, x).logits, y, check_finite=check_finite),

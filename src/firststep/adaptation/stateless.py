@@ -1,7 +1,7 @@
-"""Find a rule that is no pure function of its arguments, before it gives a wrong gradient.
+"""Refuse a rule that is not a pure function of its arguments, because its meta-gradient would be wrong.
 
-The engine computes a step again on the way back. A rule that keeps state between calls, such as momentum in a
-closure, then gives another step than the one that was taken, and the meta-gradient is that of no loss.
+The engine recomputes steps in the backward pass. A rule that keeps state between calls, such as momentum in a
+closure, then returns a different step, and the result is not the gradient of any loss.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from firststep.task import Inputs, Targets, map_inputs
 def check_stateless(learner: Learner, x: Inputs, y: Targets) -> None:
     """Compute the first step twice, once per rule, and refuse a rule whose second step differs.
 
-    A step on other labels comes between: Adam's steps along one gradient are all equal, whatever its state.
-    The network draws the same random numbers for all of them. Torch's generators are left as they were.
-    Nothing is computed for a rule that is known to be stateless.
+    In between, it computes a step on other labels: along one gradient, all steps of Adam are equal whatever
+    its state. The network draws the same random numbers each time, and torch's generators are restored. A
+    rule declared stateless is not checked.
 
     Args:
         learner: the learner at θ(0) of the task.
-        x: the support set.
+        x: inputs of the support set.
         y: its targets.
     """
     rule = learner.rule
     device = first_tensor(y).device
-    if rule.stateless or device.type == "meta":  # which has no values to compare
+    if rule.stateless or device.type == "meta":  # meta tensors have no values to compare
         return
     taken: list[Params] = []
 
@@ -67,7 +67,7 @@ def _other_targets(y: Targets, loss: Loss) -> Targets:
 
 
 def _differ(first: Params, second: Params) -> bool:
-    """By more than an accelerator's order of summation explains; NaN in both is no difference."""
+    """Return whether they differ by more than an accelerator's order of summation; NaN equals NaN."""
     precision = max(torch.finfo(step.dtype).eps for step in first.values()) if first else 0.0
     length = sum(torch.linalg.vector_norm(step).square() for step in first.values())
     apart = sum(torch.linalg.vector_norm(first[name] - second[name]).square() for name in first)

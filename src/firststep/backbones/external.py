@@ -1,4 +1,4 @@
-"""``--network``: what is built by somebody else's code, and how images must be prepared for it.
+"""``--network``: build other people's networks, and prepare images for them.
 
 ``package.module:NAME``   a module of the user's own, or a function that makes one
 ``timm:NAME``             a model of timm
@@ -22,11 +22,11 @@ from firststep.errors import FirststepError
 TIMM, HUGGING_FACE = "timm:", "hf:"
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 OWN_WEIGHTS = "default"
-"""``pretrained`` for the weights that the library itself has for a model."""
+"""Value of ``pretrained`` that selects the library's own weights for a model."""
 
 
 def check_spec(network: str) -> None:
-    """A name that cannot be meant is refused before anything is built."""
+    """Refuse a malformed name before anything is built."""
     kind, colon, name = network.partition(":")
     if not (kind and colon and name):
         raise FirststepError(
@@ -36,7 +36,7 @@ def check_spec(network: str) -> None:
 
 
 def native_image_size(network: str) -> int | None:
-    """The size of images that a network was made for; None where it does not say."""
+    """Return the image size that a network was made for; None if it does not say."""
     check_spec(network)
     if network.startswith(TIMM):
         name = network.removeprefix(TIMM)
@@ -66,20 +66,20 @@ def build_external(
     std: Sequence[float] | None = None,
     load_weights: bool = True,
 ) -> nn.Module:
-    """The network with an output for each class.
+    """Build the network with one output per class.
 
     Args:
-        network: what to build; see the head of this file.
-        ways: its outputs.
-        image_size: side of the images; None for its own.
-        channels: of the images.
-        seed: of its initial values.
+        network: the network; see this module's docstring.
+        ways: number of outputs.
+        image_size: side of the images; None for the network's own.
+        channels: number of channels of the images.
+        seed: seed of the initial values.
         pretrained: ``default`` for the library's own weights, or a file of weights for timm. With weights the
-            network is in ``eval()`` mode, where batch norm uses the statistics that belong to them; otherwise
-            in ``train()`` mode with dropout off.
-        mean: and ``std``: how the images that it will get are normalised. If it was made for another
-            normalisation, it gets one more step that turns the one into the other.
-        load_weights: False where others are loaded next: the same network, without reading ``pretrained``.
+            network is in ``eval()`` mode, where batch norm uses the running statistics that belong to them.
+            Otherwise it is in ``train()`` mode with dropout off.
+        mean: with ``std``, the normalisation of the images that it will get. If the network was made for
+            another normalisation, a step that converts the images is added.
+        load_weights: whether to read ``pretrained``; False if other weights are loaded next.
 
     Examples:
         >>> from firststep.backbones import build_external
@@ -95,7 +95,7 @@ def build_external(
         if network.startswith(TIMM):
             built, own = _timm(network.removeprefix(TIMM), ways, image_size, channels, weights)
         elif network.startswith(HUGGING_FACE):
-            # Weights are for one size of image, which the model's own configuration has.
+            # Weights are for one image size, which is in the model's own configuration.
             size = image_size if pretrained is None else None
             built, own = _hugging_face(network.removeprefix(HUGGING_FACE), ways, size, channels, weights)
         else:
@@ -150,7 +150,7 @@ def _import_timm(network: str) -> Any:
 
 
 def _takes_image_size(timm: Any, name: str) -> bool:
-    """Whether the model is built for one size of image, as transformers are."""
+    """Return whether the model is built for a fixed image size, as vision transformers are."""
     pretrained_cfg = timm.get_pretrained_cfg(name)
     return bool(pretrained_cfg is not None and pretrained_cfg.fixed_input_size)
 
@@ -184,7 +184,7 @@ def _hugging_face(
 
 
 def _processor(processors: Any, name: str, channels: int) -> Normalisation | None:
-    """How the model's own processor normalises; nothing where there is none beside the model."""
+    """Return the normalisation of the model's own processor; None if it has none."""
     try:
         processor = processors.from_pretrained(name)
     except (OSError, ValueError, ImportError):
@@ -194,7 +194,7 @@ def _processor(processors: Any, name: str, channels: int) -> Normalisation | Non
 
 
 def _renormalise(network: nn.Module, given: Normalisation, wanted: Normalisation) -> None:
-    """Images normalised by ``given`` are what the network gets, and ``wanted`` is what it was made for."""
+    """Convert images normalised by ``given`` to the normalisation ``wanted`` at the network's input."""
     mean, std = (torch.tensor(part, dtype=torch.float64) for part in given)
     own_mean, own_std = (torch.tensor(part, dtype=torch.float64) for part in wanted)
     scale, shift = std / own_std, (mean - own_mean) / own_std
@@ -209,7 +209,7 @@ def _renormalise(network: nn.Module, given: Normalisation, wanted: Normalisation
 
 
 def freeze(network: nn.Module, patterns: str) -> int:
-    """Fix the parameters whose names match one of the comma-separated patterns; gives how many.
+    """Fix the parameters whose names match one of the comma-separated patterns; return how many.
 
     Examples:
         >>> from firststep.backbones import freeze

@@ -1,4 +1,4 @@
-"""Imports of other people's networks; what fails in them is one line that says what to do."""
+"""Import other people's networks; turn what fails in them into one line that says what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firststep.utils.extras import extra
 
 @contextmanager
 def importing(package: str, network: str) -> Iterator[None]:
-    """Import a package within. The extra that brings it has its name."""
+    """Import a package inside the block; the extra that installs it has the same name."""
     with code_of_the_user(f"cannot import {package}"), extra(package, f"`network={network}`"):
         try:
             yield
@@ -31,14 +31,14 @@ def importing(package: str, network: str) -> Iterator[None]:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and those that led to it: transformers raises another one."""
+    """Yield the error and its causes: transformers wraps the original one."""
     while error is not None:
         yield error
         error = error.__cause__
 
 
 def _is_of_torchvision(error: BaseException) -> bool:
-    """Whether it missed its compiled operations, which are not there beside another build of torch."""
+    """Return whether torchvision's compiled operations were missing, as beside another build of torch."""
     return "operator torchvision::" in str(error)
 
 

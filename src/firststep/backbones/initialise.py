@@ -12,7 +12,7 @@ from torch.nn.utils import skip_init
 def convolution(
     in_channels: int, out_channels: int, kernel: int, *, stride: int = 1, padding: int = 0, bias: bool
 ) -> nn.Conv2d:
-    """A convolution whose values :func:`initialise` sets; building it draws nothing from global state."""
+    """Return a convolution without drawing random numbers; :func:`initialise` sets its values."""
     module: nn.Conv2d = skip_init(
         nn.Conv2d, in_channels, out_channels, kernel, stride=stride, padding=padding, bias=bias
     )
@@ -26,7 +26,7 @@ def linear(in_features: int, out_features: int) -> nn.Linear:
 
 @torch.no_grad()
 def initialise(network: nn.Module, generator: torch.Generator | None) -> None:
-    """Convolutions N(0, sqrt(2 / (kernel² · out))), classifier uniform in ±1/sqrt(in), all biases 0."""
+    """Set convolutions to N(0, sqrt(2 / (kernel² · out))), the classifier to U(±1/sqrt(in)), biases to 0."""
     if generator is None:
         generator = torch.Generator().manual_seed(0)
     for module in network.modules():

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from firststep.backbones.initialise import initialise, linear
 
 SMALLEST_IMAGE = 2
-DEFAULT_UNITS = 40  # of Finn et al. (2017), for sinusoids
+DEFAULT_UNITS = 40  # as in Finn et al. (2017) for sinusoids
 
 
 class Mlp(nn.Module):

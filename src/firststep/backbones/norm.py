@@ -1,22 +1,22 @@
-"""Batch normalisation on the statistics of the batch it sees, always; with derivatives written by hand.
+"""Batch normalisation that always uses the statistics of its batch; with derivatives written by hand.
 
-Of a channel with entries z, of which there are N: m their mean, r = 1/√(variance + ε), x̂ = r (z - m) and
-y = γ x̂ + β. With a = γ r and ⟨·⟩ for means over the channel, a cotangent g of y gives
+A channel has N entries z with mean m. Let r = 1/√(variance + ε), x̂ = r (z - m) and y = γ x̂ + β. With a = γ
+r and ⟨·⟩ the mean over the channel, an upstream gradient g of y gives the gradients
 
-    of z: a (g - ⟨g⟩ - x̂ ⟨g x̂⟩),      of γ: N ⟨g x̂⟩,      of β: N ⟨g⟩.
+    z: a (g - ⟨g⟩ - x̂ ⟨g x̂⟩),      γ: N ⟨g x̂⟩,      β: N ⟨g⟩.
 
-Against cotangents u, p and q of these three, the second derivative is that of
+With upstream gradients u, p and q of these three, the second derivative is the gradient of
 
-    Φ = N [a E + p ⟨g x̂⟩ + q ⟨g⟩]      with E = ⟨u g⟩ - ⟨u⟩⟨g⟩ - ⟨u x̂⟩⟨g x̂⟩,
+    Φ = N [a E + p ⟨g x̂⟩ + q ⟨g⟩]      with E = ⟨u g⟩ - ⟨u⟩⟨g⟩ - ⟨u x̂⟩⟨g x̂⟩.
 
-which gives, with P = p - a ⟨u x̂⟩,
+With P = p - a ⟨u x̂⟩ it is
 
-    of g: a u + P x̂ + q - a ⟨u⟩,      of γ: N r E,
-    of z: r [P g - a ⟨g x̂⟩ u - (⟨g⟩ P - a ⟨g x̂⟩⟨u⟩) - x̂ (⟨g x̂⟩ (P - a ⟨u x̂⟩) + a E)].
+    g: a u + P x̂ + q - a ⟨u⟩,      γ: N r E,
+    z: r [P g - a ⟨g x̂⟩ u - (⟨g⟩ P - a ⟨g x̂⟩⟨u⟩) - x̂ (⟨g x̂⟩ (P - a ⟨u x̂⟩) + a E)].
 
 So each derivative is one pass of means and one of multiply-adds with a few numbers per channel. Autograd's
-own, of the forward pass written out, takes about three times as many passes over the images, and reading
-and writing them is what normalisation costs.
+own derivative makes about three times as many passes over the images. Reading and writing the images is the
+whole cost of normalisation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _first_order: ContextVar[bool] = ContextVar("firststep_first_order", default=Fal
 
 @contextmanager
 def first_derivatives_only() -> Iterator[None]:
-    """Inside, torch's own normalisation runs: one operation each way, where nobody differentiates twice."""
+    """Use torch's own normalisation inside the block: one operation each way, differentiable once."""
     token = _first_order.set(True)
     try:
         yield
@@ -46,8 +46,8 @@ def first_derivatives_only() -> Iterator[None]:
 class BatchStatisticsNorm(nn.Module):
     """Batch norm without running statistics: training and evaluation are the same function.
 
-    Few-shot learners normalise the support and the query set each by its own statistics (the paper is
-    transductive), so there is nothing to remember between batches and no mode to get wrong.
+    Few-shot learners normalise support and query set by separate statistics (the paper is transductive). So
+    there are no statistics to keep between batches, and no mode to confuse.
 
     Examples:
         >>> from firststep.backbones import BatchStatisticsNorm
@@ -76,7 +76,7 @@ class BatchStatisticsNorm(nn.Module):
 
 
 class BatchNorm(Function):
-    """(images, γ, β, ε) ↦ y, and m and r, which are constants to autograd."""
+    """(images, γ, β, ε) ↦ (y, m, r); m and r are constants for autograd."""
 
     generate_vmap_rule = True
 
@@ -99,7 +99,7 @@ class BatchNorm(Function):
 
 
 class BatchNormBackward(Function):
-    """The first derivative, as a function of the images, γ and g; m and r are known already."""
+    """The first derivative as a function of the images, γ and g, given m and r."""
 
     generate_vmap_rule = True
 
@@ -124,7 +124,7 @@ class BatchNormBackward(Function):
         images, weight, cotangent, mean, inverse, of_weight, of_bias = ctx.saved_tensors
         count = _count(images)
         g, gx = of_bias / count, of_weight / count
-        if torch.is_grad_enabled():  # a third derivative is wanted: the means are functions of their entries
+        if torch.is_grad_enabled():  # for a third derivative: the means depend on their entries
             mean, inverse = _statistics(images, ctx.eps)
             g, gx = _mean(cotangent), _mean(cotangent * (images - _wide(mean))) * inverse
         centred = images - _wide(mean)
@@ -143,7 +143,7 @@ class BatchNormBackward(Function):
 
 
 def _statistics(images: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """m and r. (Two means and not ``torch.var_mean``, which a compiler does without vector instructions.)"""
+    """Return m and r. (Not by ``torch.var_mean``, which torch.compile does not vectorise.)"""
     mean = _mean(images)
     centred = images - _wide(mean)
     return mean, torch.rsqrt(_mean(centred * centred) + eps)

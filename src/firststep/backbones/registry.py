@@ -1,4 +1,4 @@
-"""The backbones by name. A new entry is tested the moment it is registered."""
+"""The registry of backbones; tests run over every entry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_FILTERS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Backbone:
-    """A network that can be built for any number of classes and any image size, and its facts.
+    """A network for any number of classes and any image size, with its properties.
 
     Examples:
         >>> conv4 = fs.BACKBONES["conv4"]
@@ -28,22 +28,22 @@ class Backbone:
     """
 
     title: str
-    """As tables and figures show it, such as ``"Conv4"``."""
+    """Name in tables and figures, such as ``"Conv4"``."""
     build: Callable[..., nn.Module]
-    """Takes ways, image_size, channels, generator and, where ``has_filters``, filters."""
+    """Function of ways, image_size, channels, generator and, if ``has_filters``, filters."""
     features: Callable[[int, int | None], int]
-    """(image size, filters) → the number of features that the classifier gets."""
+    """(image size, filters) → number of features at the classifier's input."""
     has_filters: bool
-    """Whether its width can be chosen."""
+    """Whether the width can be chosen."""
     image_size: int
-    """The paper's image size for it."""
+    """Image size in the paper."""
     smallest_image: int
-    """The smallest image size that it takes."""
+    """Smallest accepted image size."""
     normalisation: str = "usual"
-    """Of its images, as ``firststep.data.NORMALISATIONS`` has them."""
+    """Normalisation of its images: a name in ``firststep.data.NORMALISATIONS``."""
     body: Callable[[], nn.Module] | None = None
-    """The frozen part, where there is one: images to features, with the ``digest`` of its weights. The
-    network takes these features instead of images, so that they are computed once, not in every episode."""
+    """The frozen part, if any: images to features, with the ``digest`` of its weights. The network also
+    accepts these features, so that they are computed once and not in every episode."""
 
 
 def _conv(depth: int) -> Backbone:
@@ -111,7 +111,7 @@ Examples:
 
 
 LARGEST = 2**16
-"""Number of classes, channels or pixels of a side."""
+"""Largest accepted number of classes, channels, filters or pixels per side."""
 
 
 def build_backbone(
@@ -123,7 +123,7 @@ def build_backbone(
     filters: int | None = None,
     generator: torch.Generator | None = None,
 ) -> nn.Module:
-    """The network of that name; ``image_size`` defaults to the paper's, ``filters`` (Conv only) to 64.
+    """Build the named network; ``image_size`` defaults to the paper's, ``filters`` (Conv only) to 64.
 
     Examples:
         >>> conv4 = fs.build_backbone("conv4", ways=3, image_size=32, filters=8)
@@ -135,7 +135,7 @@ def build_backbone(
         raise ValueError(f"filters cannot be chosen for {name}: its widths are fixed")
     width = {"filters": DEFAULT_FILTERS if filters is None else filters} if backbone.has_filters else {}
     size = backbone.image_size if image_size is None else image_size
-    # Far beyond what can be computed; torch would fail on some of them with errors of its own.
+    # Far beyond what can be computed; for some larger values torch raises obscure errors.
     sizes = {"ways": ways, "image_size": size, "channels": channels, "filters": filters}
     for option, value in sizes.items():
         if value is not None and not 1 <= value <= LARGEST:

@@ -16,7 +16,7 @@ SMALLEST_IMAGE = 32  # the network halves it five times
 
 
 def resnet_features(image_size: int, filters: int | None = None) -> int:
-    """The last stage's width, whatever the image size: global average pooling."""
+    """Return the width of the last stage; global average pooling makes it independent of the image size."""
     return STAGE_WIDTHS[-1]
 
 
@@ -45,10 +45,10 @@ class ResNet(nn.Module):
     """A 7x7 stem, four stages of simple blocks, global average pooling and a linear classifier.
 
     Args:
-        blocks: simple blocks in each of the four stages.
+        blocks: number of simple blocks in each of the four stages.
         ways: number of classes.
         image_size: accepted for uniformity with Conv; global pooling makes any size from 32 up work.
-        channels: of the images.
+        channels: number of channels of the images.
         generator: source of the initial values; default a generator with seed 0.
 
     Examples:

@@ -1,4 +1,4 @@
-"""Code of the user's own, named as ``package.module:NAME``."""
+"""Load a user's own code, named as ``package.module:NAME``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firststep.errors import FirststepError, reason
 
 
 def import_attribute(where: str) -> Any:
-    """``package.module:NAME``; the working folder is searched first."""
+    """Import ``package.module:NAME``; search the working folder first."""
     module_name, _, attribute = where.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
@@ -27,7 +27,7 @@ def import_attribute(where: str) -> Any:
 
 
 def make_network(where: str, options: Mapping[str, Any]) -> nn.Module:
-    """An ``nn.Module``, or what a function returns that takes some of ``options`` by name, or none.
+    """Return the named ``nn.Module``, or call the named function with those of ``options`` that it accepts.
 
     Examples:
         >>> from firststep.backbones import make_network
@@ -46,7 +46,7 @@ def make_network(where: str, options: Mapping[str, Any]) -> nn.Module:
 
 
 def _accepted(function: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those options that the function has a parameter for."""
+    """Return the options for which the function has a parameter."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # written in C
@@ -59,7 +59,7 @@ def _accepted(function: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def code_of_the_user(what: str) -> Iterator[None]:
-    """Whatever it raises is the user's to mend, and said to be so; SystemExit too would end the command."""
+    """Turn any exception of the user's code into one line that names it; even SystemExit."""
     try:
         yield
     except (KeyboardInterrupt, FirststepError):

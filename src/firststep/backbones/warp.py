@@ -11,7 +11,7 @@ from firststep.backbones.norm import BatchStatisticsNorm
 
 
 class WarpLayer(nn.Module):
-    """3x3 convolution with bias, then batch norm. No ReLU of its own: the next block brings one."""
+    """A 3x3 convolution with bias, then batch norm. It has no ReLU, because the next block has one."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -25,14 +25,14 @@ class WarpLayer(nn.Module):
 class WarpedConv(nn.Module):
     """A Conv backbone with a warp layer after every block but the last.
 
-    The layers are those of ``conv``, under the same names; the warp layers are ``warps.0``, ``warps.1``, ...
-    Gradients that flow through fixed, meta-learned layers are preconditioned by them (Flennerhag et al.,
-    ICLR 2020). The paper's own parameter count says that there are three between four blocks, each a
-    convolution with bias and a batch norm; their order and initial values are not published for miniImageNet,
-    so they are in the order of the other blocks and start like their convolutions.
+    The layers of ``conv`` keep their names; the warp layers are ``warps.0``, ``warps.1``, ... Meta-learned
+    layers that the inner loop does not change precondition the gradients that flow through them (Flennerhag
+    et al., ICLR 2020). The paper's parameter count implies three warp layers between four blocks, each a
+    convolution with bias and a batch norm. Their order and initial values for miniImageNet are not published:
+    we use the order of the other blocks and initialise them like their convolutions.
 
     Args:
-        conv: the network to warp; its layers are taken over, not copied.
+        conv: the network to warp; its layers are used, not copied.
         generator: source of the warp layers' initial values; default a generator with seed 0.
 
     Examples:
@@ -44,7 +44,7 @@ class WarpedConv(nn.Module):
     embedding: str
     embedding_norm: str
     outer_loop_only = ("warps",)
-    """Submodules that the inner loop of Warp-MAML leaves alone."""
+    """Submodules that the inner loop of Warp-MAML does not change."""
 
     def __init__(self, conv: Conv, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class WarpedConv(nn.Module):
 
 
 def warp(module: nn.Module, generator: torch.Generator | None = None) -> WarpedConv:
-    """The same network with warp layers between its blocks.
+    """Insert warp layers between the blocks of a network; return the new network.
 
     Examples:
         >>> warped = fs.warp(network)
