@@ -79,7 +79,10 @@ def test_options_of_the_library_are_flags_of_the_command() -> None:
     assert as_flags("pass `skip_broken=True`, `cache`, or `engine=stepwise`") == (
         "pass --skip-broken, --cache, or --engine stepwise"
     )
-    assert as_flags("go on with `firststep train --resume x`") == "go on with `firststep train --resume x`"
+    assert (
+        as_flags("resume it with `firststep train --resume x`")
+        == "resume it with `firststep train --resume x`"
+    )
     assert describe(ValueError()) == "internal error (ValueError); please report it, with what --debug shows"
 
 

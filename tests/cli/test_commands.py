@@ -158,7 +158,7 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
         (["evaluate", "RUN", "--data", "folder", "--data-path", "empty"], "empty"),
         (["evaluate", "corrupt"], "is damaged"),
         (["evaluate", "foreign"], "does not fit the network of this run's configuration"),
-        (["evaluate", "unfinished"], "has no best checkpoint yet; go on with"),
+        (["evaluate", "unfinished"], "has no best checkpoint yet; resume it with"),
         (["compare"], ""),
         (["compare", "RUN", "nowhere"], "nowhere is not a folder"),
         (

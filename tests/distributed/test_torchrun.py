@@ -97,7 +97,7 @@ def test_a_signal_stops_all_ranks_at_one_update_and_one_process_goes_on(alone: P
     process.send_signal(signal.SIGTERM)
     _, errors = ended(process)
     assert process.returncode != 0
-    assert errors.count("and saved; go on with") == 1
+    assert errors.count("and saved; resume with") == 1
     assert 0 < open_run(out).load("last", torch.device("cpu")).update < 20
     train(resume=out)
     same_run(alone / "conditioned", out)

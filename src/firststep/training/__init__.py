@@ -1,6 +1,6 @@
 """Meta-training: configuration, recipes, the outer loop, checkpoints, run folders and trained models."""
 
-# Names are loaded when they are first used, and those of a configuration without torch, so that
+# Names are loaded at their first use, and those of a configuration without torch, so that
 # `firststep train --help` does not wait for it.
 
 from importlib import import_module
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from firststep.training.public import *  # noqa: F403
     from firststep.training.public import __all__ as __all__
 else:
-    with extra("cli", "firststep.training"):  # a missing package is reported now, not at the first use
+    with extra("cli", "firststep.training"):  # report a missing package now, not at the first use
         from firststep.data import DATASETS as _needs_the_extra  # noqa: F401
 
     _WITHOUT_TORCH = {
@@ -24,7 +24,7 @@ else:
     }
 
     def __getattr__(name: str) -> Any:
-        if name.startswith("_") and name != "__all__":  # what Python itself asks for while it imports
+        if name.startswith("_") and name != "__all__":  # looked up by Python during the import
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         public = import_module(f"{__name__}.{_WITHOUT_TORCH.get(name, 'public')}")
         if name not in vars(public):

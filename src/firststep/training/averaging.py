@@ -10,9 +10,9 @@ from torch import Tensor
 
 
 class WeightAverage:
-    """After update t (from 0): average ← d · average + (1 - d) · weights, d = min(decay, (1 + t) / (10 + t)).
+    """An average of weights: average ← d · average + (1 - d) · weights, d = min(decay, (1 + t) / (10 + t)).
 
-    The smaller decay at the start forgets the initial weights, which are far from what is being averaged.
+    t is the number of the update, from 0. The smaller decay at the start forgets the initial weights.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
@@ -27,7 +27,7 @@ class WeightAverage:
 
     @contextmanager
     def in_place_of(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
-        """Replace the weights by the average within the context; restore them bit for bit afterwards."""
+        """Use the average in place of the weights inside the block; restore them bit for bit afterwards."""
         own = {name: value.detach().clone() for name, value in weights.items()}
         try:
             _copy(self.weights, weights)

@@ -13,16 +13,16 @@ from firststep.network import Params
 
 @dataclass(frozen=True)
 class BatchReport:
-    """A row for each task of a meta-batch, in the order of the episodes."""
+    """The losses of a meta-batch: one row per task, in the order of the episodes."""
 
     numbers: range
-    """Of the training episodes."""
+    """Numbers of the training episodes."""
     rows: np.ndarray
     """[tasks, 3 + K]: outer loss, query loss, conditioning, support losses at stages 0..K-1"""
 
     @staticmethod
     def gather(team: Team, numbers: range, mine: list[TaskGradient]) -> BatchReport:
-        """From this rank's tasks."""
+        """Gather the rows of all ranks, given this rank's tasks."""
         rows = []
         for task in mine:
             losses = (task.loss, task.report.query_loss, task.report.conditioning)
@@ -36,7 +36,7 @@ class BatchReport:
         return sum(self.rows[:, 2].tolist()) / len(self.rows)
 
     def describe_not_finite(self, gradients: Params, seed: int) -> str | None:
-        """The first task whose losses are not finite, or a word on the gradient; None if all is finite."""
+        """Describe the first task with a loss that is not finite, or the gradient; None if all are finite."""
         if np.isfinite(self.rows[:, 0]).all() and all(bool(g.isfinite().all()) for g in gradients.values()):
             return None
         for number, (_, query, conditioning, *support) in zip(self.numbers, self.rows.tolist(), strict=True):

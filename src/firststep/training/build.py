@@ -1,4 +1,4 @@
-"""Build what a configuration names: data, episodes, device, meta-learner."""
+"""Build the objects that a configuration names: data, episodes, device, meta-learner."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from firststep.rules import QUERY_WEIGHTS
 from firststep.training.config import TrainConfig
 
 VALIDATION_SEED = 1_000_001
-"""Seed of the validation episodes; training and test episodes have seeds of their own."""
+"""Seed of the validation episodes; training and test episodes have other seeds."""
 
 
 def choose_device(name: str) -> torch.device:
@@ -60,7 +60,7 @@ def choose_device(name: str) -> torch.device:
         raise FirststepError(f"device {name}: PyTorch sees none here; there are {', '.join(available)}")
     try:
         torch.empty(1, device=device).fill_(1.0).item()
-    except (RuntimeError, AssertionError) as error:  # there is no such device, or not so many
+    except (RuntimeError, AssertionError) as error:  # no such device, or not that many
         raise FirststepError(
             f"device {name} cannot be used ({str(error).splitlines()[0]}); there are {', '.join(available)}"
         ) from None
@@ -100,14 +100,14 @@ class DataSettings(Protocol):
 
 
 def open_data(config: DataSettings, progress: ProgressCallback | None = None) -> Dataset:
-    """Open the dataset of a configuration as its network takes it; build its cache if there is none.
+    """Open the dataset of a configuration in the form that its network takes; build a missing cache.
 
     Examples:
         >>> from firststep.training import open_data
         >>> open_data(run.config).name
         'glyphs'
     """
-    tasks = getattr(config, "tasks", None)  # a pretraining has none
+    tasks = getattr(config, "tasks", None)  # a pretraining has no such field
     if tasks is not None:
         return open_tasks(tasks)
     return through_body(open_images(config, progress), config, progress)
@@ -177,10 +177,10 @@ def build_meta_learner(
     """Build the untrained meta-learner of a configuration.
 
     Args:
-        config: what to build.
-        preprocessing: of the images; None for a task source.
-        device: the one that this process uses, where the configuration names only its kind.
-        weights_follow: a checkpoint is loaded next, so that pretrained weights are not.
+        config: the configuration.
+        preprocessing: preprocessing of the images; None for a task source.
+        device: this process's device, if the configuration names only the type.
+        weights_follow: whether a checkpoint is loaded next, which makes pretrained weights unnecessary.
 
     Examples:
         >>> from firststep.training import build_meta_learner
@@ -261,7 +261,7 @@ def _network_for_tasks(config: TrainConfig, source: TaskSource, generator: torch
 def training_episodes(config: TrainConfig, data: Dataset) -> Tasks:
     if isinstance(data, TaskSource):
         return _episodes(config, data, "train", config.seed)
-    # A mirrored letter is another letter: drawings are not flipped.
+    # A mirrored letter is a different letter, so drawings are not flipped.
     augment = Augmentation(flip=not data.preprocessing.ink) if config.augment else False
     return _episodes(config, data, "train", config.seed, augment)
 

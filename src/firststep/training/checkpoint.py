@@ -27,14 +27,14 @@ from firststep.utils import parse_json, replacing, to_record
 
 FORMAT = "firststep-2"
 _FAMILY = "firststep-"
-_OPTIMIZER, _AVERAGE = "optimiser/", "average/"  # spelled so in stored files
+_OPTIMIZER, _AVERAGE = "optimiser/", "average/"  # the spelling in stored files
 
 
 class Best(TypedDict):
     """The best validation so far."""
 
     accuracy: float
-    """Accuracy; minus the main metric of a kind of problem where less is better."""
+    """Accuracy; minus the main metric if lower values of it are better."""
     update: int
 
 
@@ -54,20 +54,20 @@ class Checkpoint:
     optimizer: Params
     """The optimiser's state, such as Adam's ``exp_avg/NAME``; empty in a ``best`` checkpoint."""
     best: Best
-    """The best validation so far: its accuracy and update."""
+    """The best validation so far: accuracy and update."""
     average: Params = field(default_factory=dict)
     """Moving average of the parameters; empty without one, and in a ``best`` checkpoint."""
 
     @property
     def tensors(self) -> Params:
-        """All tensors of the file by name."""
+        """Return all tensors of the file by name."""
         beside = {_OPTIMIZER + name: value for name, value in self.optimizer.items()}
         beside |= {_AVERAGE + name: value for name, value in self.average.items()}
         return {name: value.detach().cpu().contiguous() for name, value in (self.model | beside).items()}
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of update, best validation, and names, dtypes, shapes and values of all tensors."""
+        """Return the SHA-256 of update, best validation, and names, dtypes, shapes and values of all tensors."""
         digest = hashlib.sha256(json.dumps([self.update, self.best], sort_keys=True).encode())
         for name, value in sorted(self.tensors.items()):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
@@ -78,18 +78,18 @@ class Checkpoint:
         # One entry: safetensors writes several in no fixed order, but equal runs must have equal files.
         state = {"update": self.update, "best": self.best, "digest": self.digest}
         with replacing(path) as temporary:
-            # save_file would leave its own temporary file behind after a kill.
+            # save_file would leave its own temporary file behind if the process is killed.
             temporary.write_bytes(serialise(self.tensors, {FORMAT: json.dumps(state)}))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """The header of a file."""
+    """The header of a checkpoint."""
 
     update: int
     best: Best
     digest: str | None = None
-    """None in files of versions that stored no digest."""
+    """None in files of versions without a digest."""
 
     def __post_init__(self) -> None:
         if self.update < 0:

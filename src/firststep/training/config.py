@@ -1,4 +1,4 @@
-"""Everything that decides a training run, typed, checked and written beside its results."""
+"""The settings that determine a training run: typed, checked and stored with its results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LARGEST_SEED = 2**63 - 1
 MOST_THREADS = 1024
-"""Many more threads crash PyTorch's thread pool."""
+"""Largest accepted number of threads; many more crash PyTorch's thread pool."""
 OPTIMIZERS = ("adam", "adamw")
 
 
@@ -48,7 +48,7 @@ _REGISTRIES = {
     "conditioning": ("firststep.conditioning", "CONDITIONING_LOSSES"),
     "engine": ("firststep.metagradient", "ENGINES"),
 }
-"""Registries of allowed values. Most of these modules import torch, so they are imported on use."""
+"""Registries of allowed values. Most of these modules import torch, so they are imported on demand."""
 
 
 _OF_IMAGES = (
@@ -166,30 +166,30 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
 
     @property
     def total_updates(self) -> int:
-        """The paper trains 60,000 meta-updates for one shot and 40,000 for more."""
+        """Return the number of meta-updates; the paper's is 60,000 for one shot and 40,000 for more."""
         if self.updates is not None:
             return self.updates
         return 60_000 if self.shots == 1 else 40_000
 
     @property
     def architecture(self) -> str:
-        """The network's name, fit for the name of a folder."""
+        """Return the network's name in a form that suits a folder name."""
         return self.backbone if self.network is None else re.sub(r"[^\w.]+", "-", self.network).strip("-")
 
     @property
     def selected_step(self) -> int:
-        """The inner step that chooses the best model."""
+        """Return the inner step whose validation accuracy selects the best model."""
         return self.steps if self.select_step is None else self.select_step
 
     def is_finished(self, update: int, best_update: int) -> bool:
-        """Whether a training ends after ``update``, with the best validation so far at ``best_update``."""
+        """Return whether training ends after ``update``, given the update of the best validation so far."""
         if update >= self.total_updates:
             return True
         return self.patience is not None and update - best_update >= self.patience * self.validate_every
 
     @property
     def conditioning_loss(self) -> Conditioning | None:
-        """The conditioning loss with its weight and parameters; None for none."""
+        """Return the conditioning loss with its weight and parameters, or None."""
         if self.conditioning == "none" or self.gamma == 0:
             return None
         from firststep.metagradient import Conditioning
@@ -204,13 +204,13 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
 
     @property
     def source(self) -> str:
-        """Name of the dataset or of the task source."""
+        """Return the name of the dataset or of the task source."""
         return self.data if self.tasks is None else self.tasks
 
     @property
     def kind(self) -> Kind:
-        """Kind of problem, that of the loss."""
-        if self.loss == "cross_entropy":  # without torch
+        """Return the kind of problem, which follows from the loss."""
+        if self.loss == "cross_entropy":  # avoids importing torch
             return "classes"
         from firststep.losses import LOSSES
 
@@ -218,29 +218,29 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
 
     @property
     def inner_moves(self) -> str | tuple[str, ...] | None:
-        """The parameters that the inner loop changes, as a rule takes them; None for the method's own."""
+        """Return the parameters that the inner loop changes; None for the method's own choice."""
         is_patterns = self.moves is not None and any(sign in self.moves for sign in "*?.,[")
         return tuple(part.strip() for part in self.moves.split(",")) if is_patterns else self.moves  # type: ignore[union-attr]
 
     @property
     def measured_subset(self) -> str:
-        """The parameters whose condition number is measured: the constrained ones, else the classifier."""
+        """Return the subset whose condition number is measured: the constrained one, else the classifier."""
         return "cls" if self.conditioning_loss is None else self.subset
 
     @property
     def method_label(self) -> str:
-        """The method with its head and query weights for tables and plots, such as ``maml, shared head``."""
+        """Return method, head and query weights for tables and plots, such as ``maml, shared head``."""
         label = self.method if self.head == "per-class" else f"{self.method}, {self.head} head"
         return label if self.query_weights is None else f"{label}, {self.query_weights} weights"
 
     @property
     def method_slug(self) -> str:
-        """The same for the name of a folder, such as ``maml-shared-head``."""
+        """Return the method label as a folder name, such as ``maml-shared-head``."""
         return self.method_label.replace(", ", "-").replace(" ", "-")
 
     @property
     def engine_options(self) -> EngineOptions:
-        """How the meta-gradient is computed."""
+        """Return the engine's options."""
         from firststep.metagradient import EngineOptions
 
         memory = None if self.memory is None else self.memory * 2**20
@@ -252,7 +252,7 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
             return self.method_label
         is_usual = (self.subset, self.conditioning) == ("cls", "variance")
         extra = "" if is_usual else f" {self.subset} {self.conditioning}"
-        if self.tasks is not None:  # compared by subset and weight
+        if self.tasks is not None:  # task sources are compared by subset and weight
             extra = f" {self.subset} γ {self.gamma:g}"
         return f"{self.method_label} + conditioning{extra}"
 
@@ -280,7 +280,7 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
 
     @staticmethod
     def refuse_unknown_fields(values: Any, where: str) -> None:
-        """Refuse settings that this version does not have: they may have changed the result."""
+        """Refuse settings unknown to this version: they may have changed the result."""
         known = {field.name for field in dataclasses.fields(TrainConfig)}
         found = values.items() if isinstance(values, dict) else ()
         former = FORMER_FIELDS.items()

@@ -1,4 +1,4 @@
-"""Weights that a training starts from: those of a pretraining, of another run, or of a safetensors file."""
+"""Initial weights of a training: of a pretraining, of another run, or from a safetensors file."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ NETWORK, RULE = "network.", "rule_params."
 @dataclass(frozen=True)
 class InitialWeights:
     source: str
-    """As the user named it."""
+    """The source as the user named it."""
     tensors: dict[str, Tensor]
-    """By the names of the meta-learner's ``state_dict()``."""
+    """Weights by the names of the meta-learner's ``state_dict()``."""
     digest: str
-    """Of names, types, shapes and values."""
+    """Digest of names, dtypes, shapes and values."""
 
 
 def read_initial_weights(source: str) -> InitialWeights:
-    """From a folder with a ``best`` checkpoint, ``builtin:NAME``, or a safetensors file.
+    """Read weights from a folder with a ``best`` checkpoint, ``builtin:NAME``, or a safetensors file.
 
-    The names of a file are those of the network's ``state_dict()``, or of a checkpoint.
+    A safetensors file has the names of the network's ``state_dict()`` or of a checkpoint.
     """
     path = _file(source)
     try:
@@ -67,10 +67,10 @@ def _file(source: str) -> Path:
 
 
 def use_initial_weights(meta: MetaLearner, initial: InitialWeights) -> list[str]:
-    """Copy the weights into a new meta-learner; gives the names of what it keeps of its own initial values.
+    """Copy the weights into a new meta-learner; return the names that keep their own initial values.
 
-    The classifier is kept where it has another size, and the rule's parameters where they differ: another
-    number of classes or another method is what pretraining is for. All else of the file must fit.
+    The classifier keeps its own if its size differs, and so do the rule's parameters: pretraining is meant to
+    serve other numbers of classes and other methods. All other weights of the file must fit.
     """
     own = meta.state_dict()
     classifier = NETWORK + meta.functional.classifier + "."

@@ -1,4 +1,4 @@
-"""The logs of a run: JSON lines, which our own commands read, and the loggers that it names."""
+"""The logs of a run: JSON lines for our own commands, and the loggers that the run names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from firststep.training.run import Run
 
 
 class MetricsLog:
-    """Appends a line for each logged update; scalars and per-step lists."""
+    """Append one line per logged update, with scalars and per-step lists."""
 
     def __init__(self, run: Run, config: TrainConfig, start: int) -> None:
-        """``start`` is the last update that is kept: what loggers have beyond it is void."""
+        """Open the logs and drop everything after update ``start``."""
         run.keep_metrics_until(start)
         logged = LoggedRun(run.folder, config.to_json(), start)
         self._loggers: dict[str, Logger] = {}
@@ -52,7 +52,7 @@ class MetricsLog:
 
 
 def _numbers(entry: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Each number by name; those of a list by name and inner step, such as ``validation_accuracy/1``."""
+    """Yield every number by name; list items by name and inner step, such as ``validation_accuracy/1``."""
     for name, value in entry.items():
         if isinstance(value, list):
             yield from ((f"{name}/{step}", item) for step, item in enumerate(value))
@@ -62,7 +62,7 @@ def _numbers(entry: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 @contextmanager
 def _naming(logger: str) -> Iterator[None]:
-    """Say which logger failed: its error may come from a network or from a user's own code."""
+    """Name the logger in the error: otherwise it could seem to come from the network or the user's code."""
     try:
         yield
     except (FirststepError, OSError):

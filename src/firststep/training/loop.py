@@ -1,7 +1,7 @@
-"""The outer loop: meta-batches, meta-updates, validation, best-model selection, checkpoints.
+"""The outer loop: meta-batches, meta-updates, validation, selection of the best model, checkpoints.
 
-The tasks of a meta-batch and the validation episodes are distributed over the ranks of a team; every rank
-takes the same step, and rank 0 alone writes. A team of one, the default, is the same code.
+Tasks and validation episodes are distributed over the ranks of a team. Every rank takes the same step, and
+only rank 0 writes. The default is a team of one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TrainingProgress:
     loss: float
     """Mean query loss of the meta-batch."""
     validation: Measurement | None
-    """Set when this update was validated."""
+    """The validation, if this update was validated."""
     averaged: Measurement | None = None
     """The validation of the averaged weights, if there are any."""
     best: float
@@ -94,23 +94,24 @@ def train(
 ) -> Run:
     """Meta-train into the new folder ``out``, or resume the run in the folder ``resume``.
 
-    A run that was killed at any moment and is resumed ends bit-identical to one that was not: the same
+    A run that is killed at any moment and resumed ends bit-identical to an uninterrupted one: the same
     checkpoint, the same metrics. The same holds for any number of processes.
 
     Args:
-        config: what to train.
-        out: the folder of the new run.
-        resume: the folder of an interrupted run; its own configuration is used.
-        updates: with ``resume``, train to this many meta-updates instead, which is then what the run's
-            record says. Except where something follows a schedule over the whole training (maml++, cosine),
-            the result is that of a run configured so from the start.
-        resume_if_exists: if ``out`` holds a run of the same configuration already, resume it: for launchers
-            that start the same command again after a failure.
+        config: the settings of the run.
+        out: folder of the new run.
+        resume: folder of an interrupted run; its own configuration is used.
+        updates: with ``resume``, a new number of meta-updates, which is stored in the run's record. The
+            result
+            equals a run with this number from the start, unless a schedule spans the whole training (maml++,
+            cosine).
+        resume_if_exists: if ``out`` already holds a run of the same configuration, resume it: for launchers
+            that repeat the same command after a failure.
         restart: with ``resume``, start over if the run has lost its last checkpoint.
         on_update: called after every update.
-        on_init: called with the names of the parameters that ``config.init`` had no weights for.
-        data: the dataset of ``config``, if it is open already.
-        team: the processes that share the work, all of which call this; default this one alone.
+        on_init: called with the names of the parameters for which ``config.init`` has no weights.
+        data: the dataset of ``config``, if it is already open.
+        team: the processes that share the work, all of which call this; default this process alone.
 
     Examples:
         >>> from dataclasses import replace
@@ -164,7 +165,7 @@ class _Training:
         self.training, self.validation = training, validation
         self.team, self.on_update = team, on_update
         self.log: MetricsLog | None = None  # on rank 0
-        self.gradient_norm = 0.0  # of the last update
+        self.gradient_norm = 0.0  # at the last update
 
     def run_to_end(self) -> None:
         with ExitStack() as held, stop_requests() as stop:
@@ -195,12 +196,12 @@ class _Training:
                         best=self.state.best_value,
                     )
                 )
-            # A signal reaches the ranks at different moments: they must agree on the update to stop at.
+            # A signal reaches the ranks at different times: agree on the update to stop at.
             finished = self.config.is_finished(self.state.update, self.state.best["update"])
             if self.team.any(bool(stop)) and not finished:
                 self.team.on_rank0(self._save_last)
                 raise Interrupted(
-                    f"stopped after update {self.state.update} of {total} and saved; go on with: "
+                    f"stopped after update {self.state.update} of {total} and saved; resume with: "
                     f"firststep train --resume {self.run.folder}"
                 )
 
@@ -211,10 +212,10 @@ class _Training:
         total = self.team.ordered_sum(size)
         computed = []
         tasks = (to_task(self.training[n], self.meta.device) for n in self.team.share(numbers))
-        # `several` follows from the whole meta-batch: results must not depend on the number of processes.
+        # `several` describes the whole meta-batch: results must not depend on the number of processes.
         for result in self.meta.iterate_task_gradients(tasks, query_weights=weights, several=size > 1):
             total.add(result.gradients)
-            computed.append(result._replace(gradients={}))  # they are in the sum
+            computed.append(result._replace(gradients={}))  # the gradients are already in the sum
         gradients = total.result()
         report = BatchReport.gather(self.team, numbers, computed)
         not_finite = report.describe_not_finite(gradients, self.config.seed)
@@ -227,7 +228,7 @@ class _Training:
         return report
 
     def _validate(self, report: BatchReport) -> tuple[Measurement, Measurement | None]:
-        """Validate the weights, and their average if there is one; log and save."""
+        """Validate the weights and their average, if any; log and save."""
         steps = range(self.config.steps + 1)
         episodes = range(self.config.validation_episodes)
         validation = self._measure(self.validation, episodes, steps)
@@ -239,13 +240,13 @@ class _Training:
             "validation_half_width": validation.half_width().tolist(),
         }
         for name, metric in validation.metrics.items():
-            # Metrics of the next step, such as κ, have stages 0..K-1: those that the loss constrains.
+            # Metrics of the next step, such as κ, have stages 0..K-1, which the loss constrains.
             stages = slice(0, -1 if metric.before_step else None)
             for split, measured in (("train", training), ("validation", validation)):
                 entry[f"{split}_{name}"] = measured.mean(name)[stages].tolist()
         every = self.config.all_every
         if every and (self.state.update // self.config.validate_every) % every == 0:
-            # `all` is expensive: measure it on one meta-batch per split.
+            # `all` is expensive, so it is measured on one meta-batch per split.
             few, of_gram = range(len(report.numbers)), ("condition_number", "rank")
             for split, source, some in (
                 ("train", self.training, report.numbers),
@@ -271,7 +272,7 @@ class _Training:
             assert self.log is not None
             self.log.write(self.state.update, entry)
             if is_best:
-                # Before `last`: after a kill in between, the resumed run repeats this validation.
+                # Written before `last`: after a kill in between, the resumed run repeats this validation.
                 with self.state.averaged() if which == "averaged" else nullcontext():
                     self.state.checkpoint(optimizer=False).save(self.run.checkpoint_path("best"))
             self._save_last()
@@ -293,7 +294,7 @@ class _Training:
             steps=steps,
             subset=subset or self.config.measured_subset,
             metrics=metrics,
-            check_finite=False,  # the next update stops, on all ranks, and names the episode
+            check_finite=False,  # the next update stops on all ranks and names the episode
         )
         return mine.gather(self.team, len(numbers))
 

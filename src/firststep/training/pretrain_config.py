@@ -1,4 +1,4 @@
-"""Everything that decides a pretraining."""
+"""The settings that determine a pretraining."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_EPOCHS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(DataSettings):
-    """Ordinary classification of all training classes.
+    """The settings of an ordinary classification of all training classes.
 
     Examples:
         >>> from firststep.training import PretrainConfig
@@ -28,30 +28,30 @@ class PretrainConfig(DataSettings):
     augment: bool = True
     """Random crops, flips (not of drawings) and colour jitter."""
     ways: int = 5
-    """Classes of a validation episode, which nearest class means classify."""
+    """Number of classes in a validation episode, which nearest class means classify."""
     backbone: str = "conv4"
-    """Name of the network, as in ``firststep.BACKBONES``; not one that is pretrained."""
+    """Name of the network, as in ``firststep.BACKBONES``; one without pretrained weights."""
     filters: int | None = None
     """Channels of each block of conv4 and conv6; 64 if left out."""
     epochs: int = 20
     """Passes over all training images."""
     batch: int = 64
-    """Images of a step."""
+    """Batch size."""
     rate: float = 0.05
     """Largest learning rate of SGD with momentum 0.9; it falls to 0 along a cosine."""
     weight_decay: float = 5e-4
-    """Of all parameters."""
+    """Weight decay of all parameters."""
     seed: int = 0
-    """Decides the initial values, the order of the images and their changes."""
+    """Seed of the initial values, the order of the images and their augmentation."""
     validation_episodes: int = 100
-    """Fixed validation episodes; the weights with the best accuracy on them are kept."""
+    """Number of fixed validation episodes; the weights with the best accuracy on them are kept."""
     device: str = "auto"
     """cpu, cuda, cuda:1, ...; auto takes a GPU if there is one."""
     threads: int = 0
     """CPU threads; 0 leaves PyTorch's choice."""
 
     def __post_init__(self) -> None:
-        from firststep.backbones import BACKBONES  # imports torch: the help has no configuration yet
+        from firststep.backbones import BACKBONES  # not above, because it imports torch
         from firststep.data import DATASETS
 
         for option, allowed in (("data", tuple(DATASETS)), ("backbone", tuple(BACKBONES))):
@@ -77,7 +77,7 @@ class PretrainConfig(DataSettings):
 
     @property
     def network(self) -> None:
-        """Only networks by name can be given as many outputs as there are classes."""
+        """None: only networks by name can be built with any number of outputs."""
 
     def to_json(self) -> dict[str, Any]:
         values = dataclasses.asdict(self)

@@ -1,4 +1,4 @@
-"""The folder of a pretraining: what it is, what it logged, its checkpoints."""
+"""The folder of a pretraining: its record, its log and its checkpoints."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Pretraining(RunFolder):
         held.enter_context(self.lock())
         if not is_new:
             if self.record.data_fingerprint != data.fingerprint:
-                raise FirststepError(f"{self.folder} was trained on other data: it cannot go on with these")
+                raise FirststepError(f"{self.folder} was trained on other data: it cannot resume with these")
             return
         for name in ("pretrain.json", "run.json"):
             if (self.folder / name).exists():
                 raise FirststepError(
-                    f"{self.folder} already holds a training; go on with `firststep pretrain --resume "
+                    f"{self.folder} already holds a training; resume it with `firststep pretrain --resume "
                     f"{self.folder}`, or choose another folder with `out`"
                 )
         record = PretrainRecord(

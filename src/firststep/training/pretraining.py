@@ -1,9 +1,9 @@
-"""Pretraining: a plain classifier over all training classes, whose body meta-training can start from.
+"""Pretrain a plain classifier over all training classes; meta-training can start from its body.
 
-As in meta-training, a run is a folder, survives a kill, and when resumed ends bit-identical to an
-uninterrupted run. The kept weights are those whose features classify
-validation episodes best by nearest class means, the simplest few-shot classifier: classes that the network
-has never seen decide, as they do in meta-training.
+A pretraining is a folder. When it is killed and resumed, it ends bit-identical to an uninterrupted one. After
+every epoch, nearest class means classify validation episodes on the network's features. This is the simplest
+few-shot classifier, and it uses classes that the network has never seen. The weights with the best accuracy
+are kept.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class PretrainProgress:
     """
 
     epoch: int
-    """From 1."""
+    """Epoch, from 1."""
     epochs: int
     step: int
-    """Of this epoch, from 1."""
+    """Step of this epoch, from 1."""
     steps: int
     loss: float
-    """Mean over this epoch so far."""
+    """Mean loss over this epoch so far."""
     validation: tuple[float, float] | None = None
     """Accuracy of nearest class means on validation episodes and its half-width, after an epoch."""
     best: float = -1.0
@@ -70,11 +70,11 @@ def pretrain(
     """Pretrain into the new folder ``out``, or resume the one in the folder ``resume``.
 
     Args:
-        config: what to train.
-        out: folder of the new pretraining; ``TrainConfig(init=...)`` takes it.
+        config: the settings.
+        out: folder of the new pretraining; pass it to ``TrainConfig(init=...)``.
         resume: folder of an interrupted one; its own configuration is used.
         on_step: called after every step.
-        data: the dataset of ``config``, if it is open already.
+        data: the dataset of ``config``, if it is already open.
 
     Examples:
         >>> from firststep.training import PretrainConfig, pretrain
@@ -122,7 +122,7 @@ class _Pretraining:
             queries=config.queries,
             seed=VALIDATION_SEED,
         )
-        # Channels last: convolutions without second derivatives are about a third faster so.
+        # Channels last makes convolutions without second derivatives about a third faster.
         network = _network(config, data, len(self.split.classes)).to(self.device)
         self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.functional = FunctionalModule(self.network)
@@ -153,7 +153,7 @@ class _Pretraining:
 
     @property
     def _steps(self) -> int:
-        """Of an epoch; images that do not fill a batch wait for another epoch's order."""
+        """Return the steps of an epoch; images that do not fill a batch are left out of this epoch."""
         return len(self.labels) // self.config.batch
 
     def _one_epoch(self) -> float:
@@ -214,7 +214,7 @@ class _Pretraining:
             )
 
     def _log(self, loss: float, accuracy: float, width: float) -> None:
-        """The file is written anew: after a kill it may hold an epoch that is computed again."""
+        """Rewrite the whole file: after a kill it may contain an epoch that is now repeated."""
         path = self.folder.metrics_path
         lines = read_bytes(path).decode().splitlines()[: self.epoch - 1] if path.exists() else []
         entry = {

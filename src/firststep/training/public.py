@@ -1,4 +1,4 @@
-"""All that ``firststep.training`` offers, loaded at the first use of a name that needs torch."""
+"""The names of ``firststep.training``, loaded at the first use of a name that needs torch."""
 
 from firststep.utils.extras import extra
 

@@ -1,4 +1,4 @@
-"""Named configurations: functions that return one, so that they can be read, called and changed."""
+"""Recipes: named functions that return a configuration."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ def paper() -> TrainConfig:
 
 
 def glyphs_paper() -> TrainConfig:
-    """The paper's model on a laptop, as the shipped pair was trained.
+    """The paper's model on a laptop; the shipped pair was trained by it.
 
-    Both rates are larger than the paper's and the same with and without conditioning. The inner one (0.05
-    against 0.01) because the features of a 32-pixel image are much smaller than those of an 84-pixel one.
-    The outer one (0.003 against 0.001) because the training is short: on validation the conditioned model
-    got in 100 updates to where 0.001 took it in 300. Both were chosen by validation accuracy.
+    Both rates are larger than the paper's, and the same with and without the conditioning loss. The inner
+    rate is 0.05 instead of 0.01, because the features of a 32-pixel image are much smaller than those of an
+    84-pixel image. The outer rate is 0.003 instead of 0.001, because the training is short: on validation,
+    the conditioned model reached in 100 updates what took 300 with 0.001. Both were chosen by validation
+    accuracy.
     """
     return TrainConfig(
         filters=32,
@@ -44,16 +45,17 @@ def glyphs() -> TrainConfig:
 
 
 def glyphs_zero() -> TrainConfig:
-    """The recipe glyphs with a zero head: all classes start from zero."""
+    """The recipe glyphs with a zero head: the classifier starts from zero."""
     return replace(glyphs_paper(), head="zero")
 
 
 def demo() -> TrainConfig:
-    """What `firststep demo` trains: under a minute on one core.
+    """The training of `firststep demo`: under a minute on one core.
 
-    Many updates of one task, with larger rates than the other recipes: MAML's class offset grows with the
-    updates, and with it what the loss repairs. 16 filters pay for them. Not compiled, because compiling takes
-    longer than the training. All were chosen on validation episodes.
+    It makes many updates of one task each, at larger rates than the other recipes. MAML's class offset grows
+    with the number of updates, and the conditioning loss repairs it. 16 filters make these updates
+    affordable. Compiling would take longer than the training. All settings were chosen on validation
+    episodes.
     """
     return replace(
         glyphs_paper(),
@@ -71,8 +73,9 @@ def demo() -> TrainConfig:
 def sinusoid() -> TrainConfig:
     """Regression of sinusoids, 10-shot, by plain MAML.
 
-    As in Finn et al. (2017): two hidden layers of 40, inner rate 0.01, 25 tasks per update, Adam's rate
-    0.001. They train one inner step for 70,000 updates; here it is five steps and 3,000 updates.
+    The network and rates are those of Finn et al. (2017): two hidden layers of 40 units, inner rate 0.01, 25
+    tasks per update, Adam's rate 0.001. They train one inner step for 70,000 updates; here it is five steps
+    and 3,000 updates.
     """
     return TrainConfig(
         tasks="sinusoid",
@@ -97,7 +100,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
     "demo": demo,
     "sinusoid": sinusoid,
 }
-"""Configurations by name, each a function; what ``firststep train NAME`` begins with.
+"""Configurations by name, each a function: the starting points of ``firststep train NAME``.
 
 Examples:
     >>> from firststep.training import RECIPES
@@ -107,7 +110,7 @@ Examples:
 
 
 def recipe(name: str) -> TrainConfig:
-    """The recipe of that name; an unknown one suggests the nearest.
+    """Return the named recipe; an unknown name suggests the nearest.
 
     Examples:
         >>> from firststep.training import recipe

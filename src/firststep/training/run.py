@@ -40,7 +40,7 @@ class Run(RunFolder):
 
     @cached_property
     def record(self) -> RunRecord:
-        """Configuration, data fingerprint and versions."""
+        """Return configuration, data fingerprint and versions."""
         return read_run_record(self.record_path)
 
     @property
@@ -52,7 +52,7 @@ class Run(RunFolder):
         return self.folder / "background.safetensors"
 
     def background(self) -> Tensor | None:
-        """Return features [n, d] of images that belong to no class of the user; None if there are none."""
+        """Return body features [n, d] of images from none of the user's classes; None if there are none."""
         if not self.background_path.is_file():
             return None
         try:
@@ -91,8 +91,8 @@ class Run(RunFolder):
         """Write the record of a new run; refuse a folder that has one."""
         if self.record_path.exists():
             raise RunTaken(
-                f"{self.folder} already holds a run; go on with `firststep train --resume {self.folder}`, "
-                "or choose another folder with `out`"
+                f"{self.folder} already holds a run; resume it with `firststep train --resume "
+                f"{self.folder}`, or choose another folder with `out`"
             )
         record = RunRecord(
             config=config,

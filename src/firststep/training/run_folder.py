@@ -16,7 +16,7 @@ from firststep.utils import is_locked, make_folder, remove_leftovers, try_lock, 
 
 
 class RunTaken(FirststepError):
-    """Another process has made this run, or is training it.
+    """The run already exists, or another process is training it.
 
     Examples:
         >>> from firststep.training import RunTaken, train
@@ -95,7 +95,7 @@ class RunFolder:
         return lock
 
     def is_locked(self) -> bool | None:
-        """Return whether a process trains here; None where the system cannot tell. Does not disturb it."""
+        """Return whether a process is training here; None if unknown. It does not take the lock."""
         return is_locked(self._lock_path)
 
     @property

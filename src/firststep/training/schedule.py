@@ -8,10 +8,10 @@ SCHEDULES = ("constant", "cosine")
 
 
 def scheduled_rate(rate: float, schedule: str, update: int, *, total: int, warmup: int = 0) -> float:
-    """The rate of meta-update ``update`` (from 0) of ``total``.
+    """Return the rate of meta-update ``update`` (from 0) of ``total``.
 
-    Over the first ``warmup`` updates it rises linearly, so that update ``warmup - 1`` has all of ``rate``.
-    ``cosine`` then falls along half a cosine that reaches 0 just after the last update.
+    The rate rises linearly over the first ``warmup`` updates, and update ``warmup - 1`` uses the full
+    ``rate``. Then ``cosine`` decreases along half a cosine that reaches 0 just after the last update.
     """
     if update < warmup:
         return rate * (update + 1) / warmup

@@ -1,4 +1,4 @@
-"""Preparation of a training: choose the run, lock its folder, and check that these processes can train it."""
+"""Start a training: choose the run, lock its folder, and check that these processes can train it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resolve_run(
     updates: int | None,
     resume_if_exists: bool,
 ) -> tuple[Run, TrainConfig, bool]:
-    """Return the run, its configuration from now on, and whether it is new; arguments as of ``train``."""
+    """Return the run, its configuration, and whether it is new; arguments as in ``train``."""
     if (resume is None) == (config is None or out is None):
         raise FirststepError("train needs either a configuration and a folder, or a run to resume")
     if resume is not None:
@@ -40,9 +40,9 @@ def resolve_run(
 
 
 def load_init(run: Run, config: TrainConfig, is_new: bool, meta: MetaLearner) -> tuple[str | None, list[str]]:
-    """Give the meta-learner the weights that ``config.init`` names, unless the run has a checkpoint already.
+    """Load the weights that ``config.init`` names into the meta-learner, unless the run has a checkpoint.
 
-    Returns their digest, and the names of what keeps its own initial values.
+    Return their digest, and the names of the parameters that keep their own initial values.
     """
     if config.init is None or (not is_new and run.checkpoint_path("last").is_file()):
         return None, []
@@ -67,7 +67,7 @@ def lock_folder(
     """Make or check the folder, lock it until ``held`` closes, and return the run's last checkpoint."""
     if is_new:
         run.make_folder()
-    held.enter_context(run.lock())  # before anything is written: another process may be starting here too
+    held.enter_context(run.lock())  # before the first write: another process may be starting here too
     if is_new:
         run.create(config, data, init_digest)
     elif run.record.data_fingerprint != data.fingerprint:

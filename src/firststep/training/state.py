@@ -1,4 +1,4 @@
-"""What meta-training changes, and a checkpoint holds: parameters, their average, Adam's moments, the best."""
+"""The state of a meta-training, as stored in a checkpoint: parameters, average, Adam's moments, best."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from firststep.training.config import TrainConfig
 from firststep.training.schedule import scheduled_rate
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-"""What Adam keeps for each parameter."""
+"""Adam's state per parameter."""
 DEFAULT_WEIGHT_DECAY = 0.01
-"""Of AdamW."""
+"""Default weight decay of AdamW."""
 
 
 class TrainingState:
-    """The state after ``update`` meta-updates; the same on every rank."""
+    """The state after ``update`` meta-updates, equal on every rank."""
 
     def __init__(self, meta: MetaLearner, config: TrainConfig) -> None:
         self.meta, self.config = meta, config
@@ -34,16 +34,16 @@ class TrainingState:
         self.update = 0
         metric = METRICS[MAIN[meta.kind]]
         self.sign = 1 if metric.higher_is_better else -1
-        """Factor that makes the main metric a score, of which more is better."""
+        """Sign that turns the main metric into a score for which higher is better."""
         self.best: Best = {"accuracy": -1.0 if self.sign > 0 else -sys.float_info.max, "update": 0}
 
     @property
     def best_value(self) -> float:
-        """The best validation so far, as the metric measures it."""
+        """Return the main metric of the best validation so far."""
         return self.sign * self.best["accuracy"]
 
     def step(self, gradients: Params) -> float:
-        """One meta-update; gradients by the names of the meta-learner's parameters. Returns their norm."""
+        """Take one meta-update, given gradients by parameter name; return the gradients' norm."""
         parameters, config = self._parameters(), self.config
         for name, parameter in parameters.items():
             parameter.grad = gradients[name]
@@ -65,11 +65,11 @@ class TrainingState:
         return norm.item()
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Within, the meta-learner has the averaged weights."""
+        """Return a context in which the meta-learner has the averaged weights."""
         return nullcontext() if self.average is None else self.average.in_place_of(self._parameters())
 
     def checkpoint(self, *, optimizer: bool) -> Checkpoint:
-        """To continue from; without the optimiser's state only to be used."""
+        """Return a checkpoint: to resume from, or for use only, without the optimiser's state."""
         moments = {
             f"{kind}/{name}": value
             for name, parameter in self._parameters().items()
@@ -84,7 +84,7 @@ class TrainingState:
         )
 
     def restore(self, saved: Checkpoint, path: Path) -> None:
-        """Return to a checkpoint, which was read from ``path``."""
+        """Restore a checkpoint that was read from ``path``."""
         check_fits(path, self.meta.state_dict(), saved.model)
         self.meta.load_state_dict(saved.model)
         for name, parameter in self._parameters().items():
@@ -101,7 +101,7 @@ class TrainingState:
                     raise FirststepError(
                         f"{path}: the optimiser's {kind} of {name} has another shape or type"
                     )
-            # Adam counts its steps on the CPU, whatever device the parameters are on.
+            # Adam counts its steps on the CPU, whatever the device of the parameters.
             self.optimizer.state[parameter] = {
                 kind: value.cpu() if kind == "step" else value.to(parameter.device)
                 for kind, value in moments.items()

@@ -19,7 +19,7 @@ TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 
 
 def parse_sweep(parts: Sequence[str]) -> dict[str, list[Any]]:
-    """``["method=maml,meta-sgd", "seed=0,1"]`` → field → values; unknown names suggest the nearest.
+    """Parse ``["method=maml,meta-sgd", "seed=0,1"]`` to field → values; unknown names suggest the nearest.
 
     Examples:
         >>> from firststep.training import parse_sweep
@@ -43,7 +43,7 @@ def parse_sweep(parts: Sequence[str]) -> dict[str, list[Any]]:
             raise FirststepError(f"`sweep` {part} has a value twice")
         varied[field] = values
     if not varied:
-        raise FirststepError("`sweep` needs what varies, such as seed=0,1,2")
+        raise FirststepError("`sweep` needs the settings that vary, such as seed=0,1,2")
     return varied
 
 

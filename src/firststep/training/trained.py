@@ -38,9 +38,9 @@ class TrainedModel:
     config: TrainConfig
     meta: MetaLearner
     update: int
-    """The meta-update that the parameters are from."""
+    """Meta-update of the parameters."""
     checkpoint: str
-    """Digest of the checkpoint that they were read from."""
+    """Digest of the checkpoint from which they were read."""
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -54,7 +54,7 @@ class TrainedModel:
 
     @property
     def background(self) -> Tensor | None:
-        """Body features of images of no class, which help to tell "none of these"; None without any."""
+        """Body features of images from no class, used to detect "none of these"; None if there are none."""
         return self.run.background()
 
     def evaluate(
@@ -74,7 +74,7 @@ class TrainedModel:
         progress: Callable[[], None] | None = None,
         team: Team | None = None,
     ) -> Evaluation:
-        """:func:`firststep.evaluation.evaluate`; what is left out of ways to subset is as trained."""
+        """Test by :func:`firststep.evaluation.evaluate`; ways to subset default to the training's."""
         config = self.config
         return evaluate(
             self.meta,
@@ -103,7 +103,7 @@ class TrainedModel:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the description to store with anything that this model made."""
+        """Return the description to store with every result of this model."""
         return {
             "run": self.run.name,
             "config": self.config.to_json(),
@@ -118,9 +118,9 @@ def load_trained(
 
     Args:
         where: the run.
-        which: of its checkpoints.
-        device: instead of the one it was trained with; it is noted in results.
-        on: the device of this process, where ``device`` names only its kind.
+        which: the checkpoint, ``best`` or ``last``.
+        device: replaces the run's device, and is noted in results.
+        on: device of this process, if ``device`` names only the type.
 
     Examples:
         >>> from firststep.training import load_trained
@@ -135,7 +135,7 @@ def load_trained(
     path = run.checkpoint_path(which)
     if not path.is_file():
         raise FirststepError(
-            f"{where} has no {which} checkpoint yet; go on with `firststep train --resume {where}`"
+            f"{where} has no {which} checkpoint yet; resume it with `firststep train --resume {where}`"
         )
     checkpoint = run.load(which, meta.device)
     check_fits(path, meta.state_dict(), checkpoint.model)
@@ -149,7 +149,7 @@ def data_for(
     path: Path | None = None,
     progress: ProgressCallback | None = None,
 ) -> Dataset:
-    """Open the dataset that a model was trained on, or another one with the same preprocessing.
+    """Open a model's own dataset, or another one with the same preprocessing.
 
     Examples:
         >>> from firststep.training import data_for

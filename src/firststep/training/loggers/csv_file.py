@@ -1,4 +1,4 @@
-"""A table for spreadsheets and pandas: metrics.csv in the run's folder."""
+"""Write metrics.csv in the run's folder: a table for spreadsheets and pandas."""
 
 from __future__ import annotations
 

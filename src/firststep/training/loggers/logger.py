@@ -11,12 +11,12 @@ from firststep.errors import FirststepError
 from firststep.utils.registry import Registry
 
 NONE = "none"
-"""The name for no logger at all."""
+"""Name that selects no logger."""
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """The run that a logger is opened for.
+    """The run for which a logger is opened.
 
     Examples:
         >>> from firststep.training import LoggedRun
@@ -26,9 +26,9 @@ class LoggedRun:
 
     folder: Path
     config: Mapping[str, Any]
-    """The configuration, as JSON has it."""
+    """The configuration as JSON values."""
     start: int
-    """Last update that counts, 0 for a new run. A resumed run logs the updates after it again."""
+    """Last valid update, 0 for a new run. A resumed run logs the updates after it again."""
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class LoggedRun:
 
 
 class Logger(Protocol):
-    """Receives the numbers of a training, after every validation.
+    """The interface of a logger: it receives the numbers of a training after every validation.
 
     Examples:
         >>> from firststep.training import Logger
@@ -53,7 +53,7 @@ class Logger(Protocol):
         """Log numbers by name. ``validation_accuracy/1`` is a metric after inner step 1."""
 
     def close(self) -> None:
-        """Finish: the training has ended, was stopped or has failed."""
+        """Finish: the training has ended, stopped or failed."""
 
 
 OpenLogger = Callable[[LoggedRun], Logger]

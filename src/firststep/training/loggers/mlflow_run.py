@@ -1,4 +1,4 @@
-"""MLflow: the server or store of ``MLFLOW_TRACKING_URI``, else MLflow's own default."""
+"""Log to MLflow: the server or store of ``MLFLOW_TRACKING_URI``, else MLflow's default."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from firststep.training.loggers.remembered import remembered
 from firststep.utils.extras import extra
 
 LONGEST = 500
-"""Characters of a parameter's value: the least that stores of MLflow take."""
+"""Largest length of a parameter's value that all stores of MLflow accept."""
 BATCH = 1000
-"""Metrics of a call: the most that a server of MLflow takes."""
+"""Largest number of metrics per call that a server of MLflow accepts."""
 
 
 @register_logger("mlflow")
@@ -26,7 +26,7 @@ class _Mlflow:
         self._client = MlflowClient()
         self._id = remembered(run.folder / "mlflow-run.txt", lambda: self._new_run(run.name))
         parameters = [Param(name, str(value)[:LONGEST]) for name, value in run.config.items()]
-        # Parameters of a run cannot change, and a resumed run may have more updates.
+        # MLflow does not allow parameters to change, but a resumed run may have more updates.
         known = self._client.get_run(self._id).data.params
         self._client.log_batch(self._id, params=[each for each in parameters if each.key not in known])
         self._client.update_run(self._id, status="RUNNING")

@@ -1,4 +1,4 @@
-"""TensorBoard: event files in the run's folder."""
+"""Log to TensorBoard: event files in the run's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights & Biases. ``WANDB_PROJECT``, ``WANDB_MODE=offline`` and its other variables hold as everywhere."""
+"""Log to Weights & Biases; its variables, such as ``WANDB_PROJECT`` and ``WANDB_MODE``, apply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firststep.training.loggers.remembered import remembered
 from firststep.utils.extras import extra
 
 UPDATE = "update"
-"""The x-axis: a resumed run may log an update again, which wandb's own step refuses."""
+"""The x-axis: wandb's own step cannot log an update again, as a resumed run may."""
 
 
 @register_logger("wandb")
