@@ -59,7 +59,7 @@ def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path:
     assert "Traceback" not in errors
     if death == signal.SIGINT:
         assert process.returncode == 130
-        assert f"firststep: stopped and saved in {out}; the same command goes on" in errors
+        assert f"firststep: stopped and saved in {out}; the same command resumes it" in errors
     for run in training:
         # Before the first validation: this checkpoint was made because the worker was asked to stop.
         assert saved_update(run / "checkpoints" / "last.safetensors") > 0

@@ -1,7 +1,7 @@
-"""The command line: ``firststep COMMAND ...``. Thin: arguments in, one library call, output.
+"""The command line: ``firststep COMMAND ...``. Each command parses arguments, calls the library, and prints.
 
-Each command is one file here with a function of the same name, whose signature is the command's
-options and whose docstring is its help. A command's file is imported only when it is called.
+A command is one file here with a function of the same name. The function's signature defines the command's
+options, and its docstring is the help. The file is imported only when the command is called.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ COMMANDS: dict[str, str] = {
     "check": "check this machine: every engine against a reference, speed and memory",
     "parameters": "count the parameters of every method and backbone",
 }
-"""What each command does, in a line; its function lives in ``firststep.cli.<command>``."""
+"""Commands with their one-line help; each function is in ``firststep.cli.<command>``."""
 
 SHARED = ("train", "evaluate")
-"""Those that the processes of torchrun can share."""
+"""Commands that several processes of torchrun can share."""
 
 DESCRIPTION = "Few-shot learners that are good from the first gradient step."
 
@@ -83,14 +83,14 @@ def _run(arguments: list[str], own_process: bool) -> int:
         module = importlib.import_module(f"firststep.cli.{command}")
     if own_process:
         interrupts_as_usual()
-    if hasattr(module, "main"):  # a command that reads its arguments in its own way
+    if hasattr(module, "main"):  # the command parses its arguments itself
         module.main(rest)
         return 0
     return call(getattr(module, command), f"firststep {command}", rest) or 0
 
 
 def _split_imports(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The modules named by ``--import`` before the command, and the arguments from the command on."""
+    """Return the modules named by ``--import`` before the command, and the remaining arguments."""
     modules = []
     rest = list(arguments)
     while rest and (rest[0] == "--import" or rest[0].startswith("--import=")):

@@ -1,4 +1,4 @@
-"""``firststep adapt``: a trained model on your own images."""
+"""``firststep adapt``: adapt a trained model to your own images."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from firststep.utils import check_folder_writable, write_json
 
 Classifier = Literal["auto", "steps", "nearest-means", "ridge", "logistic", "average"]
 CHECKED_IMAGES = 8
-"""Support images on which an exported file must give the same probabilities."""
+"""Number of support images on which an exported file must give the same probabilities."""
 
 
 def adapt(
@@ -65,27 +65,28 @@ def adapt(
 ) -> None:
     """Adapt a trained model to a few labelled images and classify others.
 
-    A query image's answer depends on the support images and on itself: batch norm takes the statistics of the
-    support set. --transductive classifies all queries in one batch instead, by their own statistics.
+    The prediction for a query image depends only on the support images and on itself: batch norm uses the
+    statistics of the support set. --transductive classifies all queries as one batch, by their own
+    statistics.
 
     Args:
-        support: Folder with one subfolder for each class, with a few images each, or a .csv file with the
-            columns image and label, whose paths are relative to it. Any number of classes for a model with a
-            shared or zero head, otherwise at most as many as it was trained for.
+        support: Folder with one subfolder per class, with a few images each, or a .csv file with the columns
+            image and label, whose paths are relative to the file. A model with a shared or zero head takes
+            any number of classes; others take at most the trained number.
         query: Image, folder of images, or labelled images like those of --support, to classify.
-        classifier: steps is the adapted network; nearest-means, ridge and logistic are fitted to its
-            features, and average is the mean of these three; auto is average where the features are fixed, as
-            those of photos, and otherwise what classifies held-out support images best, the adapted network
-            among equals and wherever --steps is a number.
-        steps: Inner steps to take; auto chooses by cross-validation on the support images.
-        rate_multiplier: Take inner steps so many times as long.
+        classifier: steps is the adapted network. nearest-means, ridge and logistic are fitted to its
+            features, and average is the mean of these three. auto is average for fixed features, such as
+            those of photos. Otherwise auto chooses by accuracy on held-out support images, and prefers the
+            adapted network if accuracies are equal or --steps is a number.
+        steps: Number of inner steps; auto chooses it by cross-validation on the support images.
+        rate_multiplier: Multiply the length of inner steps by this.
         transductive: Let the query images share batch-norm statistics.
-        none_of_these: Say so of images that belong to no class, where the features are fixed.
+        none_of_these: Mark images that belong to no class, if the features are fixed.
         export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2 or
             .safetensors.
-        format: Of the predictions on standard output.
+        format: Format of the predictions on standard output.
         which: Checkpoint: best by validation, or last.
-        device: cpu, cuda, ...; as trained if left out.
+        device: Device: cpu, cuda, ...; as trained if left out.
         out: Folder for the adapted weights, which firststep predict reads.
     """
     number = None if steps == "auto" else _number(steps)
@@ -165,7 +166,7 @@ def _chosen(classifier: Classifier, steps: int | None, transductive: bool) -> Cl
 
 
 def _export(paths: Sequence[Path], module: ImageClassifier, card: ModelCard, pixels: np.ndarray) -> None:
-    """Write every file that can be written, then raise what went wrong with the others."""
+    """Write every file that can be written, then raise the errors of the others."""
     written, failed = [], []
     with progress_bar() as progress:
         for path in paths:
@@ -182,10 +183,10 @@ def _export(paths: Sequence[Path], module: ImageClassifier, card: ModelCard, pix
 
 
 def _show_confusion(confusion: Confusion, format: str, out: Path) -> None:
-    """Show it on standard output; on standard error where the output is for programs."""
+    """Print it on standard output, or on standard error if the output is for programs."""
     path = out / "confusion.png"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of letters in class names that the font does not have
+        warnings.simplefilter("ignore")  # of letters that the font lacks
         save_figure(confusion_figure(confusion), path)
     words = (
         f"accuracy {100 * confusion.accuracy:.1f} % ({confusion.right} of {confusion.total} right); "

@@ -1,4 +1,4 @@
-"""What ``firststep adapt`` says about the classifier that it made: one screen, and the same as JSON."""
+"""Report on the classifier that ``firststep adapt`` made: one screen, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from firststep.evaluation._internal import AVERAGE, FEWEST_TO_CALIBRATE, STEPS, 
 from firststep.utils import Cell, Table, counted
 
 MOST_LINES = 3
-"""Number of confusions and repeated images that are named on the screen; the JSON file has all."""
+"""Number of confusions and repeated images on the screen; the JSON file has all."""
 
 
 def report(
     adapted: AdaptedModel, found: SupportReport, weights: Path, transductive: bool
 ) -> Iterator[str | ScreenTable]:
-    """Lines and a table, in the order to show them."""
+    """Yield lines and a table, in the order of the screen."""
     yield f"{_how(adapted)}; written: {weights}"
     yield _accuracy(adapted, found)
     if adapted.few_shot is None and adapted.validation is not None:

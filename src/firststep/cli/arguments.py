@@ -1,8 +1,8 @@
-"""Flags of the command line, read by tyro from a function's signature; mistakes in them are one line.
+"""Flags of the command line, parsed by tyro from a function's signature; errors become one line.
 
-tyro reports a mistake as a box of many lines. This module shortens it to one line: the flag, the given value,
-the allowed values and the nearest match. It reads the text of the box: tyro has structured errors only in a
-private module that may change in any release.
+tyro reports an error as a box of many lines. This module shortens it to one line: the flag, the given value,
+the allowed values and the nearest match. It parses the text of the box, because tyro's structured errors are
+private and may change in any release.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _unbroken_lines() -> Iterator[None]:
 
 
 def explain(box: str, arguments: Sequence[str]) -> str:
-    """Return the first mistake in tyro's box as one line; the whole text if its kind is unknown."""
+    """Return the first error in tyro's box as one line; the whole text if its kind is unknown."""
     lines = [re.sub(r"^[│|]|[│|]$", "", line.strip()).strip() for line in box.splitlines()]
     lines = [line for line in lines if line and not re.fullmatch(r"[─╭╮╰╯+-]+.*[─╭╮╰╯+-]+|[─-]+", line)]
     text = "\n".join(lines)
@@ -103,7 +103,7 @@ def explain(box: str, arguments: Sequence[str]) -> str:
         if not first.startswith("-"):
             return f"{first!r} is not understood here"
         hint = f"; did you mean {near[1]}?" if near else ""
-        # tyro looks for it in all subcommands, and may find this very flag in another one.
+        # tyro searches all subcommands, and may suggest this very flag in another one.
         if near and near[1] == first and (other := re.search(r"^in .*?(\S+) --help$", text, re.MULTILINE)):
             hint = f"; the subcommand {other[1]} has it"
         return f"unknown flag {first}{hint}"

@@ -1,8 +1,7 @@
 """Turn exceptions and signals of a command into one line and an exit status.
 
-The library raises typed errors. Whatever else comes up is a mistake of ours, and is said to be one: still a
-single line, because a user can do nothing with the others. Nothing slow is imported here, so
-that Ctrl-C is understood while torch is still being loaded.
+The library raises typed errors. Any other exception is a bug of ours, and the line says so; a user has no use
+for a traceback. Nothing slow is imported here, so that Ctrl-C works while torch is still being imported.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from firststep.utils.user_modules import user_modules
 BAD_INPUT = 2
 INTERRUPTED = 128 + signal.SIGINT
 SILENCE = 10.0
-"""Seconds that a silent process waits after a failure, so that torchrun ends it after rank 0 has printed."""
+"""Seconds that a silent process waits after a failure: rank 0 must print before torchrun ends all."""
 LONGEST = 1000
-"""Characters of a message: what was typed or read may be endless."""
+"""Largest number of characters in a message, which may quote any input."""
 NAMES = "firststep-names"
-"""How text is written that the terminal's encoding lacks."""
+"""Error handler for text that the terminal's encoding cannot represent."""
 
 
 def is_rank0() -> bool:
-    """Return whether this is the process of torchrun that prints."""
+    """Return whether this is the only process, or the process of torchrun that prints."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -42,18 +41,18 @@ def within_boundary(command: Callable[[], int], *, debug: bool = False, own_proc
     """Run a command and return its exit status: 0 done, 2 bad input or failure, 130 interrupted.
 
     Args:
-        command: returns a status or raises.
-        debug: let errors pass with their traceback.
-        own_process: whether signals and streams of this process are ours to set.
+        command: function that returns a status or raises.
+        debug: whether to let errors pass with their traceback.
+        own_process: whether to set signal handlers and streams of this process.
     """
     if own_process:
         _prepare_streams()
         _on_interrupt(_leave_at_once)
     status = _status(command, debug)
-    if own_process:  # what is done is done: Ctrl-C while Python cleans up ends it at once
+    if own_process:  # all work is done: Ctrl-C while Python cleans up ends it at once
         _on_interrupt(lambda number, frame: os._exit(status))
     if status == BAD_INPUT and not is_rank0():
-        # torchrun ends all processes as soon as one fails, even before rank 0 has printed why.
+        # torchrun ends all processes as soon as one fails, even before rank 0 has printed the reason.
         time.sleep(SILENCE)
     return status
 
@@ -61,15 +60,15 @@ def within_boundary(command: Callable[[], int], *, debug: bool = False, own_proc
 def _status(command: Callable[[], int], debug: bool) -> int:
     try:
         status = command()
-        sys.stdout.flush()  # here, where a full disk can still be reported in one line
+        sys.stdout.flush()  # now, so that a full disk is still reported in one line
         return status
     except KeyboardInterrupt as interrupt:
         say(str(interrupt) or "interrupted; the same command starts again")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader, say `head`, has gone: nothing is wrong
+    except BrokenPipeError:  # the reader, such as `head`, has left: not an error
         _discard_output()
         return 0
-    except BaseException as error:  # what a module of the user's raises need not be an Exception
+    except BaseException as error:  # a user's module may raise anything
         if debug:
             raise
         say(_output_failure() or describe(error))
@@ -77,14 +76,14 @@ def _status(command: Callable[[], int], debug: bool) -> int:
 
 
 def interrupts_as_usual() -> None:
-    """From here on Ctrl-C is an exception, so that work can be saved or undone."""
+    """Restore the default handler: from here on Ctrl-C is an exception, so that work can be saved."""
     _on_interrupt(signal.default_int_handler)
 
 
 def say(message: str) -> None:
-    """One line on standard error, from one process."""
+    """Print one line on standard error, from one process."""
     if is_rank0() and sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):  # there is nobody left to tell
+        with contextlib.suppress(OSError, ValueError):  # standard error is closed
             print(f"firststep: {_one_line(message)}", file=sys.stderr, flush=True)
 
 
@@ -95,7 +94,7 @@ def describe(error: BaseException) -> str:
     if isinstance(error, MemoryError) or "can't allocate memory" in reason(error):
         return "there is not enough memory for this; fewer or smaller images, filters or tasks need less"
     if isinstance(error, OSError) and error.strerror:
-        # Files of results are written with errors of their own; what has no name is a stream.
+        # Errors of result files have a file name; an error without one is about a stream.
         named = isinstance(error.filename, str | bytes)
         return f"{os.fsdecode(error.filename) if named else 'cannot write the output'}: {error.strerror}"
     what = reason(error)
@@ -117,7 +116,7 @@ def as_flags(message: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Without what would break the line or move the terminal's cursor: names of files may hold anything."""
+    """Remove characters that break the line or move the cursor: file names may contain anything."""
     line = " ".join(text.split())
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
@@ -125,21 +124,21 @@ def _one_line(text: str) -> str:
 
 
 def _prepare_streams() -> None:
-    """Standard streams that exist and take any name of a file or class, whatever the locale."""
+    """Make sure that standard streams exist and accept any file or class name, whatever the locale."""
     codecs.register_error(NAMES, _name_bytes)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (until the end)
         elif hasattr(stream, "reconfigure"):
-            with contextlib.suppress(OSError):  # a file that is full already
+            with contextlib.suppress(OSError):  # redirected to a full disk
                 stream.reconfigure(errors=NAMES)
     if not sys.warnoptions:
         warnings.showwarning = _show_warning
 
 
 def _name_bytes(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Bytes of a name that are no text are written as they were read; other characters by their numbers."""
+    """Write undecodable bytes of a name as they were read, and other characters by their numbers."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     found = error.object[error.start : error.end]
@@ -155,7 +154,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 
 def _on_interrupt(handler: Callable[[int, FrameType | None], Any]) -> None:
-    """Unless Ctrl-C is ignored on purpose, as in a job in the background."""
+    """Set the handler unless Ctrl-C is ignored on purpose, as in a background job."""
     if threading.current_thread() is threading.main_thread() and (
         signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     ):
@@ -163,19 +162,19 @@ def _on_interrupt(handler: Callable[[int, FrameType | None], Any]) -> None:
 
 
 def _leave_at_once(number: int, frame: FrameType | None) -> None:
-    """While libraries are being imported: an exception in their midst would end in pages of text."""
+    """Exit during the import of libraries: an exception there would print pages of text."""
     say("interrupted; the same command starts again")
     os._exit(INTERRUPTED)
 
 
 def _discard_output() -> None:
-    """So that Python does not try again at exit to write what is left."""
+    """Discard unwritten output, which Python would otherwise try to write again at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _output_failure() -> str | None:
-    """Why nothing can be written to the standard output, if that is so."""
+    """Return why standard output cannot be written, or None."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:

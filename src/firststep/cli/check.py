@@ -1,4 +1,4 @@
-"""``firststep check``: does firststep compute rightly on this machine, and how fast?"""
+"""``firststep check``: check the results and the speed of firststep on this machine."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def check(
 ) -> int:
     """Check this machine: every engine against a float64 reference, then speed beside plain autograd.
 
-    It takes one to two minutes, most of them compiling. The exit status is 1 if something is wrong. Please
-    attach the file of ``--json`` when you report a problem.
+    It takes one to two minutes, mostly for compiling. The exit status is 1 if a check fails. Please attach
+    the file of ``--json`` to a problem report.
 
     Args:
-        device: auto (cuda if there is one, else cpu), cpu, cuda, cuda:1.
-        compile: Check the compiled engine too, which needs a C++ compiler on a CPU.
-        json: Where the report goes as JSON.
+        device: Device: auto (cuda if there is one, else cpu), cpu, cuda, cuda:1.
+        compile: Also check the compiled engine, which needs a C++ compiler on a CPU.
+        json: File for the report as JSON.
     """
     if json is not None:
         check_file_writable(json, ".json")

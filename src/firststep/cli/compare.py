@@ -1,4 +1,4 @@
-"""``firststep compare``: runs beside each other."""
+"""``firststep compare``: compare runs with each other."""
 
 from __future__ import annotations
 
@@ -39,18 +39,17 @@ def compare(
 ) -> None:
     """Compare runs on the same test episodes: table, paired differences, figures, one HTML report.
 
-    A run that was not yet tested with these settings is tested first. The first run is the one that the
-    others are compared with.
+    A run without a test of these settings is tested first. The other runs are compared with the first one.
 
     Args:
         steps: Numbers of inner steps.
-        episodes: Test episodes.
+        episodes: Number of test episodes.
         out: Folder for comparison.csv, .md, .png and .html.
     """
     if not runs:
         raise FirststepError("compare needs at least one run")
     opened = [open_run(run) for run in runs]
-    for run in opened:  # read before hours of testing
+    for run in opened:  # check them before hours of testing
         run.metrics()
     check_folder_writable(out)
     evaluations = [stored_or_new(name, run, steps, episodes) for name, run in zip(runs, opened, strict=True)]
@@ -60,9 +59,9 @@ def compare(
 
 
 def stored_or_new(name: str, run: Run, steps: tuple[int, ...], episodes: int) -> Evaluation:
-    """Return the stored evaluation if it is exactly what a new one would be, else a new one.
+    """Return the stored evaluation if it equals what a new one would be, else a new one.
 
-    A model that comes with firststep brings its own, in its folder.
+    The evaluations of a shipped model are in its folder.
     """
     folders = [run.folder / "evaluations"]
     if name.startswith(BUILTIN):

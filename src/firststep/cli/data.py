@@ -1,4 +1,4 @@
-"""``firststep data``: what is on disk, whether it is complete, and what it looks like."""
+"""``firststep data``: look at the files of a dataset and check that they are complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firststep.cli.names import any_of
 from firststep.data import DATASETS
 from firststep.errors import FirststepError
 
-NAME = f'{any_of(DATASETS)}; or "list" to show what each of them is and where it comes from.'
+NAME = f'{any_of(DATASETS)}; or "list" to describe each of them and its source.'
 _FETCHED = (name for name, info in DATASETS.items() if info.files)
 DOWNLOAD = f"First fetch the official files into PATH ({any_of(_FETCHED)})."
 
@@ -35,21 +35,21 @@ def data(
     split: Literal["train", "val", "test"] = "train",
     episode: Annotated[int, tyro.conf.arg(metavar="INT")] = 0,
 ) -> None:
-    """Look at a dataset: show what was found, check it, build its cache, draw a contact sheet.
+    """Look at a dataset: show its files, check them, build its cache, draw a contact sheet.
 
     Args:
-        path: The folder or archive that holds it. Not needed for glyphs.
+        path: Folder or archive that holds the dataset; not for glyphs.
         size: Side of the images in pixels; the dataset's usual size if left out.
-        seed: glyphs: of the drawing. folder: of the split, where the folders have none.
+        seed: glyphs: seed of the drawing. folder: seed of the split, if the folders have none.
         channels: folder: 3 for RGB (default), 1 for grey.
         rotations: omniglot: quarter turns as extra classes.
         skip_broken: Leave out images that cannot be decoded, and count them.
         partial: Accept data that differs from the official classes and counts.
-        cache: Folder for the cache, instead of beside the data or the user's cache folder.
+        cache: Folder for the cache; beside the data or in the user's cache folder if left out.
         sheet: PNG file for the contact sheet of an episode; in the cache if left out.
-        classes_sheet: PNG file for a contact sheet of classes, one a row.
-        split: Split that the sheets show.
-        episode: Number of the episode that the sheet shows.
+        classes_sheet: PNG file for a contact sheet of classes, one per row.
+        split: Split on the sheets.
+        episode: Number of the episode on the sheet.
     """
     from firststep.cli import data_view
 
@@ -94,7 +94,7 @@ def data(
 
 
 def _prepare(sheet: Path | None, classes_sheet: Path | None) -> None:
-    """Sheets are drawn last: that they can be written is known before a cache is built for hours."""
+    """Check that the sheets can be written: they are drawn last, after hours of building a cache."""
     from firststep.data import require_png
     from firststep.utils import check_file_writable
 

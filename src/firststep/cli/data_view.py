@@ -1,4 +1,4 @@
-"""How ``firststep data`` shows a dataset."""
+"""Show a dataset for ``firststep data``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from firststep.errors import FirststepError
 from firststep.utils.table import Table
 
 LISTED_FILES = 5
-"""Number of broken or ignored files that are named; the others are counted."""
+"""Number of broken or ignored files that are listed; the others are counted."""
 
 
 def print_registry() -> None:
@@ -71,7 +71,7 @@ def _colours(channels: int) -> str:
 
 
 def _print_line(screen: Console, word: str, text: str, style: str = "") -> None:
-    """As ``Text``: square brackets in a file's or class's name are part of the name."""
+    """Print as ``Text``: square brackets in a file's or class's name are part of the name."""
     screen.print(Text.assemble((f"{word:<13}", style), text))
 
 
@@ -82,7 +82,7 @@ def _print_files(screen: Console, word: str, what: str, files: list[str]) -> Non
 
 
 def draw_episode(split: Split, episode: int, path: Path) -> None:
-    """As much of a 5-way 5-shot episode as the split has room for."""
+    """Draw a 5-way 5-shot episode, or as much of it as the split has images for."""
     if len(split.classes) < 2 or min(split.counts) < 2:
         raise FirststepError(
             f"{split.dataset} {split.name} has no two classes of two images: no episode can be drawn from it"

@@ -1,4 +1,4 @@
-"""``firststep demo``: the method's effect on the embedded glyphs, seen in minutes."""
+"""``firststep demo``: show the method's effect on the embedded glyphs within minutes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from firststep.cli.terminal import COLUMNS, console
 from firststep.training import recipe
 
 QUICK = {"updates": 20, "episodes": 10}
-"""Enough to run everything, too little to show the effect."""
+"""Number of updates that runs everything but is too small to show the effect."""
 MINUTES = "about two minutes on two cores"
-"""Estimated for AVX2: 90 CPU seconds from a cold start were measured with AVX-512, which is twice as fast."""
+"""Estimate for AVX2: a cold start took 90 CPU seconds with AVX-512, which is twice as fast."""
 
 
 def demo(
@@ -27,18 +27,18 @@ def demo(
     recompute: bool = False,
     quick: bool = False,
 ) -> None:
-    """Meta-train three models on glyphs side by side, test them, show the difference: MAML, with the
-    conditioning loss (the paper's pair), and with the loss and a shared head (all classes start alike).
+    """Meta-train three models on glyphs side by side, test them, and show the difference: MAML; MAML with
+    the conditioning loss (the paper's pair); and with the loss and a shared head (all classes start alike).
 
-    Then show the stored test of the three models that come with firststep, trained for longer by the recipes
-    `glyphs-paper` and `glyphs`.
+    Then show the stored test of the three models that come with firststep. They were trained for longer, by
+    the recipes `glyphs-paper` and `glyphs`.
 
     Args:
-        out: Folder for the runs, tables and images; demo, demo-2, ... if left out. A demo of the same
-            settings that was cut there goes on.
-        updates: Meta-updates of each run; the recipe's if left out.
-        episodes: Test episodes of the models that were just trained.
-        seed: Of the initial values and the training episodes; the recipe's if left out.
+        out: Folder for the runs, tables and images; demo, demo-2, ... if left out. An interrupted demo of the
+            same settings is resumed.
+        updates: Number of meta-updates per run; the recipe's if left out.
+        episodes: Number of test episodes for the newly trained models.
+        seed: Seed of the initial values and the training episodes; the recipe's if left out.
         recompute: Test the models that come with firststep again, on as many episodes as the others.
         quick: Check the installation in half a minute: 20 updates and at most 10 test episodes, too few to
             show the effect.

@@ -1,4 +1,4 @@
-"""The work of ``firststep demo``: train and test in a process for each model, then tables and figures."""
+"""The work of ``firststep demo``: train and test one process per model, then tables and figures."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ from firststep.utils import Cell, Table, check_folder_writable
 
 LAST_FILE = Path("shipped") / "comparison.html"
 MODELS = {"maml": "MAML", "conditioned": "+ loss", "shared": "+ loss + head"}
-"""Folders of the runs, and what the tables call them."""
+"""Folders of the runs, with their names in tables."""
 FILES = {*MODELS, "shipped", *(f"comparison.{kind}" for kind in ("csv", "md", "png", "html"))}
 SHIPPED = ("builtin:glyphs-maml", "builtin:glyphs-conditioned", "builtin:glyphs")
 
 
 def run_demo(config: TrainConfig, out: Path | None, episodes: int, *, recompute: bool) -> None:
-    """Train, test and show; ``out`` None takes the first free folder.
+    """Train, test and show; ``out`` None uses the first free folder.
 
     Args:
-        config: of the conditioned model, with a row for each class; the others differ from it in one thing.
-        out: folder for everything that is written.
-        episodes: test episodes.
-        recompute: test the shipped models too, instead of showing their stored test.
+        config: settings of the conditioned model with a per-class head; the others differ in one setting
+            each.
+        out: folder for all files.
+        episodes: number of test episodes.
+        recompute: whether to test the shipped models too, instead of showing their stored test.
     """
-    config = replace(config, threads=1)  # a process for each model
+    config = replace(config, threads=1)  # one process per model
     if out is None:
         names = (Path("demo" if number == 1 else f"demo-{number}") for number in count(1))
         out = next(path for path in names if not path.exists() or is_cut_demo(path, config))
     elif out.exists() and not is_cut_demo(out, config):
         raise FirststepError(
-            f"{out} exists already and is no demo of these settings that was cut; remove it, or choose "
+            f"{out} exists already and is not an interrupted demo of these settings; remove it, or choose "
             "another with `out`"
         )
     check_folder_writable(out)
     screen = console()
     if out.exists():
-        screen.print(f"going on with the demo in {out}")
+        screen.print(f"resuming the demo in {out}")
     steps = range(config.steps + 1)
     jobs = jobs_of(config, out, episodes)
     with progress_bar() as progress:
@@ -77,10 +78,10 @@ def run_demo(config: TrainConfig, out: Path | None, episodes: int, *, recompute:
 
 
 def jobs_of(config: TrainConfig, out: Path, episodes: int) -> list[Job]:
-    """The trainings, each with the test of its last model: the paper's pair, and ours.
+    """Return one training per model, with the test of its last checkpoint: the paper's pair, and ours.
 
-    The last and not the best, because few validation episodes choose an update by chance, and MAML's first
-    step gets worse with every update: the models are compared after the same number.
+    Not of its best checkpoint: with few validation episodes the choice is random, and MAML's first step gets
+    worse with every update. So the models are compared after the same number of updates.
     """
     configs = (replace(config, conditioning="none"), config, replace(config, head="shared"))
     options = {"steps": tuple(range(config.steps + 1)), "episodes": episodes}
@@ -102,26 +103,26 @@ def jobs_of(config: TrainConfig, out: Path, episodes: int) -> list[Job]:
 
 
 def is_cut_demo(out: Path, config: TrainConfig) -> bool:
-    """Whether a folder holds a demo of this configuration that has not come to its end."""
+    """Return whether a folder holds an unfinished demo of this configuration."""
     if (out / LAST_FILE).exists() or not out.is_dir():
         return False
     if {path.name for path in out.iterdir()} - FILES:
         return False
     try:
         for job in jobs_of(config, out, DEFAULT_EPISODES):
-            job.is_trained()  # refuses other settings
+            job.is_trained()  # raises if the settings differ
     except FirststepError:
         return False
     return True
 
 
 def train_and_test(jobs: list[Job], out: Path) -> list[Evaluation]:
-    """Train and test all at once, a process each: three on two cores take 1.5 times as long as one."""
+    """Train and test all at once, one process each: three on two cores take 1.5 times as long as one."""
     with jobs_view(len(jobs)) as on_event:
         try:
             failed = run_jobs(jobs, LocalExecutor(share_cores=True), on_event)
         except Interrupted:
-            raise Interrupted(f"stopped and saved in {out}; the same command goes on") from None
+            raise Interrupted(f"stopped and saved in {out}; the same command resumes it") from None
     if failed:
         raise FirststepError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
     paths = [job.evaluations[0].path(job.folder) for job in jobs]
@@ -129,7 +130,7 @@ def train_and_test(jobs: list[Job], out: Path) -> list[Evaluation]:
 
 
 def effect_table(evaluations: list[Evaluation]) -> Table:
-    """Accuracies of the three models after every step, and the gains over MAML; within 80 columns."""
+    """Return accuracies after every step, and the gains over MAML, in at most 80 columns."""
     settings = evaluations[0].settings
     maml, *others = evaluations
     table = Table(
@@ -151,7 +152,7 @@ def effect_table(evaluations: list[Evaluation]) -> Table:
 
 
 def meaning(trained: list[Evaluation], shipped: list[Evaluation]) -> list[str]:
-    """What the tables show, in a line for each model that is compared with MAML."""
+    """Return one line per model that says how it differs from MAML."""
     lines = []
     for name, (maml, *others) in (("Just trained", trained), ("Shipped", shipped)):
         for change, other in zip(("the loss", "with a shared head as well, it"), others, strict=True):

@@ -1,4 +1,4 @@
-"""``firststep diagnose``: how well conditioned a model is."""
+"""``firststep diagnose``: measure how well conditioned a model is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from firststep.utils import Table, check_file_writable, make_folder
 DEFAULT_WAYS = 5
 DEFAULT_RATE = 0.01
 MOST_QUERIES = 10
-"""Of each class, on which the first step is tested."""
+"""Number of query images per class on which the first step is tested."""
 
 
 def diagnose(
@@ -62,22 +62,23 @@ def diagnose(
     rate: float | None = None,
     plot: Annotated[Path, tyro.conf.arg(metavar="FILE.png")] = Path("spectrum.png"),
 ) -> None:
-    """Eigenvalue spectrum and condition number on test tasks, and what is wrong with the first step.
+    """Show the eigenvalue spectrum and condition number on test tasks, and what is wrong with the first step.
 
     Args:
         data: Dataset; the run's own if left out, glyphs for a module.
-        data_path: Where the dataset is.
+        data_path: Location of the dataset.
         image_size: For a module: side of its images.
         classifier: For a module: attribute path of its final linear layer, if it is not found.
-        subsets: Parameter subsets: cls, emb, ebn, body, all, or unions such as cls+emb; if left out those
-            that the network has. With a shared or zero head only those with cls, because nothing else has a
-            gradient before the first step.
-        ways: Classes of a task; if left out as a run was trained, and 5 for a module.
-        shots: Support images of each class.
-        tasks: How many tasks.
-        split: train, val or test.
-        rate: For a module: inner learning rate of the step that is tried; 0.01 if left out.
-        plot: Where the figure of the spectrum goes (.png, .svg or .pdf).
+        subsets: Parameter subsets: cls, emb, ebn, body, all, or unions such as cls+emb; all of the network's
+        if
+            left out. With a shared or zero head only those with cls, because nothing else has a gradient
+            before the first step.
+        ways: Number of classes; if left out as trained, and 5 for a module.
+        shots: Number of support images per class.
+        tasks: Number of tasks.
+        split: Split: train, val or test.
+        rate: For a module: inner learning rate of the first step; 0.01 if left out.
+        plot: File for the figure of the spectrum (.png, .svg or .pdf).
     """
     if tasks < 1:
         raise FirststepError(f"`tasks` must be at least 1, not {tasks}")
@@ -125,7 +126,7 @@ def diagnose(
 
         cpu = torch.device("cpu")
         check_forward(network, torch.from_numpy(episodes[0].support_x), model)
-        if subsets == SUBSETS:  # not chosen, so what the network lacks is left out
+        if subsets == SUBSETS:  # default: leave out what the network lacks
             subsets = tuple(subset for subset in subsets if _has(network, subset))
         chosen = (to_task(episodes[i], cpu) for i in range(tasks))
         try:
@@ -157,7 +158,7 @@ def _diagnose_tasks(
     split: str,
     plot: Path,
 ) -> None:
-    """Show the spectra of a model that is no classifier, and its losses around the first step."""
+    """Show the spectra of a model that is not a classifier, and its losses around the first step."""
     meta, config = trained.meta, trained.config
     source = data_for(trained)
     tasks = tasks_of(
@@ -207,7 +208,7 @@ def _show(spectra: list[Spectrum], title: str, plot: Path) -> None:
 
 
 def _has(network: FunctionalModule, subset: str) -> bool:
-    """Whether the network has such parameters: many have no layer or no norm before the classifier."""
+    """Return whether the network has such parameters: many lack a layer or a norm before the classifier."""
     try:
         return bool(network.subset(subset))
     except ValueError:
@@ -215,7 +216,7 @@ def _has(network: FunctionalModule, subset: str) -> bool:
 
 
 def _rate(config: TrainConfig) -> float | None:
-    """The inner rate of a run, where the classifier takes plain gradient steps."""
+    """Return the inner rate of a run whose classifier takes plain gradient steps; otherwise None."""
     if config.method not in ("maml", "fomaml", "anil"):
         return None
     return DEFAULT_RATE if config.rate is None else config.rate

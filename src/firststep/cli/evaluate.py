@@ -47,28 +47,28 @@ def evaluate(
     backend: Literal["auto", "gloo", "nccl"] = "auto",
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
 ) -> None:
-    """Test a run on deterministic episodes: accuracy, or the metric of its kind of problem, after each step.
+    """Test a run on deterministic episodes: accuracy, or the main metric of its kind, after every inner step.
 
-    Writes a JSON file with every episode's accuracy and a CSV file with the means. Under torchrun the
+    Writes a JSON file with the accuracy per episode and a CSV file with the means. Under torchrun the
     episodes are distributed over the processes; the files are the same.
 
     Args:
-        steps: Numbers of inner steps to test after; beyond the trained number is fine.
-        auto: Also choose the number of steps on each support set by cross-validation.
+        steps: Numbers of inner steps after which to test; they may exceed the trained number.
+        auto: Also choose the number of steps per support set by cross-validation.
         rate_multiplier: Multiply the length of inner steps by this.
-        episodes: Test episodes.
-        split: Split that they come from.
-        ways: Classes of a task; as trained if left out. Any number for a model with a shared or zero head;
-            one with a row for each class takes the first rows for fewer, and refuses more.
-        shots: Support images of each class; as trained if left out.
-        queries: Query images of each class; as trained if left out.
+        episodes: Number of test episodes.
+        split: Split of the episodes.
+        ways: Number of classes per task; as trained if left out. A shared or zero head takes any number. A
+            per-class head uses its first rows for fewer classes, and refuses more.
+        shots: Number of support images per class; as trained if left out.
+        queries: Number of query images per class; as trained if left out.
         subset: Parameters whose condition number is shown; the constrained ones if left out.
-        data: Another dataset than the run was trained on.
-        data_path: Where the dataset is, if it has moved or is another.
+        data: Another dataset than the run's own.
+        data_path: Location of the dataset, if it has moved or is another.
         which: Checkpoint: best by validation, or last.
-        seed: Of the episodes; runs are comparable when it is the same.
-        device: cpu, cuda, ...; as trained if left out.
-        backend: Under torchrun, how the processes communicate; auto fits the device.
+        seed: Seed of the episodes; runs are comparable if it is the same.
+        device: Device: cpu, cuda, ...; as trained if left out.
+        backend: Communication under torchrun: gloo or nccl; auto fits the device.
         out: Folder for the results; evaluations/ in the run's folder if left out.
     """
     with join(backend) as team:
@@ -131,7 +131,7 @@ def evaluate_run(
 
 
 def file_name(settings: dict[str, Any], config: TrainConfig, which: str) -> str:
-    """Different for evaluations of one run that differ in anything but the steps."""
+    """Return a file name that differs for evaluations that differ in anything but the steps."""
     s = settings
     data = re.sub(r"[^\w.-]+", "-", s["data"])
     shape = f"{s['shots']}shot" if config.tasks else f"{s['ways']}way-{s['shots']}shot"

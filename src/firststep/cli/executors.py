@@ -1,4 +1,4 @@
-"""Where the runs of a command are trained: the flags ``--executor``, ``--address`` and ``--at-once``."""
+"""The flags ``--executor``, ``--address`` and ``--at-once``, which select where runs are trained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ExecutorName = Literal["local", "inline", "ray"]
 
 
 def choose_executor(name: ExecutorName, address: str | None, at_once: int | None) -> Executor:
-    """Return the executor that the flags name."""
+    """Return the executor that the flags select."""
     from firststep.jobs import InlineExecutor, LocalExecutor, RayExecutor
 
     if name != "local" and at_once is not None:

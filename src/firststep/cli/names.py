@@ -1,4 +1,4 @@
-"""Flags that take the name of a dataset or backbone: their help lists what is registered."""
+"""Flags for dataset and backbone names, whose help lists the registered names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def any_of(names: Iterable[str]) -> str:
 
 
 def backbone_names() -> tuple[str, ...]:
-    """Return the backbones by name, with those that modules of the user have registered."""
+    """Return the names of all backbones, including those registered by modules of the user."""
     loaded = sys.modules.get("firststep.backbones")
     return SHIPPED_BACKBONES if loaded is None else tuple(loaded.BACKBONES)
 

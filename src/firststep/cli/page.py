@@ -1,4 +1,4 @@
-"""``firststep page``: the models in the browser, on this machine."""
+"""``firststep page``: serve the browser page on this machine."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def page(
 ) -> None:
     """Teach models your own symbols or pictures in the browser, and watch every gradient step.
 
-    Everything stays on this machine; nothing is kept of what you draw or drop. Ctrl-C stops it.
+    Everything stays on this machine. Drawings and pictures are not stored. Ctrl-C stops the server.
 
     Args:
-        port: Of the address; the next free one from 8421 on if left out.
-        host: Serve at another address than this machine's own, with a token: anybody on the network who has
-            it can use the page.
+        port: Port; the next free one from 8421 on if left out.
+        host: Address to serve at instead of this machine's own. Anybody on the network who has the token can
+            then use the page.
         runs: Folder of the runs to watch while they train.
         open: Open the page in the browser.
-        device: cpu, cuda, ...; as trained if left out.
+        device: Device: cpu, cuda, ...; as trained if left out.
     """
-    with bound(host, port) as listening:  # first, because loading takes a while
+    with bound(host, port) as listening:  # a taken port fails before the models are loaded
         models = load_models(run, device)
         for name, why in models.failed.items():
             say(f"warning: {name} cannot be used: {why}")
@@ -57,7 +57,7 @@ def page(
 
         def show() -> None:
             console().print(f"{address.url}  (Ctrl-C stops)")
-            if open:  # in a thread, because some browsers return when they are closed
+            if open:  # in a thread: with some browsers, open() blocks until they are closed
                 threading.Thread(target=_open, args=(address.url,), daemon=True).start()
 
         with contextlib.suppress(KeyboardInterrupt):
@@ -66,5 +66,5 @@ def page(
 
 
 def _open(url: str) -> None:
-    with contextlib.suppress(webbrowser.Error):  # there is none: the address is printed
+    with contextlib.suppress(webbrowser.Error):  # there is no browser; the address is printed anyway
         webbrowser.open(url)

@@ -1,4 +1,4 @@
-"""``firststep paper``: run and show every table and figure of the paper."""
+"""``firststep paper``: run and show the tables and figures of the paper."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
 
 
 def list_() -> None:
-    """List the experiments: how many runs each has, and what it is."""
+    """List the experiments with their description and number of runs."""
     table = Table(["experiment", "what", "runs"], left_aligned=2)
     for name, make in EXPERIMENTS.items():
         what = (make.__doc__ or "").partition("\n")[0]
@@ -78,24 +78,25 @@ def run(
     at_once: int | None = None,
     changes: Overrides = NO_FLAGS,
 ) -> None:
-    """Train and test what experiments need, then show them; finished runs are skipped, others resumed.
+    """Train and test the runs of experiments, then show the results; skip finished runs, resume others.
 
     Args:
-        names: Experiments, or all; `firststep paper list` has them.
-        scale: paper is the paper's protocol; laptop and smoke are smaller, and every output says what they
+        names: Experiments, or all; `firststep paper list` shows them.
+        scale: paper is the paper's protocol; laptop and smoke are smaller, and every output states what they
             change.
         data: Datasets and their paths, for example cifar-fs=PATH; glyphs is embedded and the default of
             laptop and smoke. An experiment whose dataset is not given runs on the first that is.
         partial: Accept data that differs from the official classes and counts.
-        only: Only rows with one of these words in the name of the row or its run, for example conv4.
-        runs: Folder of the runs; a configuration that several experiments need is trained once.
-        out: Folder for the results, each in a folder EXPERIMENT/DATA-WORDS of its own.
-        name: A few words for the folders of the results; the scale and its changes if left out.
+        only: Only rows whose name, or whose run's name, contains one of these words, for example conv4.
+        runs: Folder of the runs; experiments with the same configuration share one run.
+        out: Folder for the results, each in its own folder EXPERIMENT/DATA-NAME.
+        name: Name in the folders of the results; the scale and its changes if left out.
         dry_run: Only show the plan: the state of every run, and an estimate of its time and memory.
-        executor: local has a process per run, as many at once as this machine allows; inline takes one run
-            after another in this process; ray uses a Ray cluster.
+        executor: local runs one process per run, as many at once as this machine allows; inline runs one
+            after
+            another in this process; ray uses a Ray cluster.
         address: Address of the Ray cluster.
-        at_once: Maximum number of runs at the same time; as many as fit this machine if left out.
+        at_once: Largest number of runs at the same time; as many as fit this machine if left out.
         changes: Further changes to the scale.
     """
     experiments, settings = chosen(names), settings_of(scale, data, partial, name, changes)
@@ -131,16 +132,16 @@ def show(
     name: Words | None = None,
     changes: Overrides = NO_FLAGS,
 ) -> None:
-    """Show the results of experiments beside the paper's numbers; missing ones are marked.
+    """Show the results of experiments beside the paper's numbers; mark missing ones.
 
     Args:
         names: Experiments, or all.
-        scale: Scale that they were run at.
-        data: Datasets that they were run on.
+        scale: Scale of the runs.
+        data: Datasets of the runs.
         partial: Whether the data may have been incomplete.
         runs: Folder of the runs.
-        out: Folder for the results, each in a folder EXPERIMENT/DATA-WORDS of its own.
-        name: A few words for the folders of the results; the scale and its changes if left out.
+        out: Folder for the results, each in its own folder EXPERIMENT/DATA-NAME.
+        name: Name in the folders of the results; the scale and its changes if left out.
         changes: Further changes to the scale.
     """
     settings = settings_of(scale, data, partial, name, changes)
@@ -149,12 +150,12 @@ def show(
 
 
 def report(*, results: Folder = RESULTS, out: File | None = None) -> None:
-    """Write one HTML page with every table and figure of the paper, and every result beside it.
+    """Write one HTML page with all tables and figures of the paper, and our results beside them.
 
-    The page needs no other file.
+    The page is a single file.
 
     Args:
-        results: Folder that `run` and `show` wrote into.
+        results: Folder with the results of `run` and `show`.
         out: The page; paper.html in that folder if left out.
     """
     page = out or results / "paper.html"

@@ -1,4 +1,4 @@
-"""Options that the commands of ``firststep paper`` share: experiments, scale and data."""
+"""Options shared by the subcommands of ``firststep paper``: experiments, scale and data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 RUNS = Path("runs/paper")
 RESULTS = Path("results")
 HELP = {"filters": "Channels of a Conv block where the paper has 64; other widths change in proportion."}
-"""Help of changes that mean more here than in ``TrainConfig``."""
+"""Help of changes that differs from the help in ``TrainConfig``."""
 
 
 def _attribute_docs(kind: type) -> dict[str, str]:
@@ -53,7 +53,7 @@ def _attribute_docs(kind: type) -> dict[str, str]:
 
 
 def _flags() -> type:
-    """Make the dataclass that tyro reads: a flag per change, with the help of the setting that it changes."""
+    """Make the dataclass that tyro reads: one flag per change, with the help of the setting."""
     docs = _attribute_docs(TrainConfig) | _attribute_docs(BeyondTraining) | HELP
     fields: list[tuple[str, Any, Any]] = []
     for name, kind in CHANGEABLE.items():
@@ -74,12 +74,12 @@ else:
 
 
 def _changes(flags: Any) -> Changes:
-    """Return the changes that the flags ask for."""
+    """Return the changes that the flags request."""
     return Changes(**{name: value for name, value in vars(flags).items() if value or not is_switch(name)})
 
 
 def chosen(names: tuple[str, ...]) -> list[Experiment]:
-    """Return the experiments of these names, each once; ``all`` stands for every experiment."""
+    """Return the named experiments without repetition; ``all`` selects every experiment."""
     if not names:
         raise FirststepError("name an experiment, or all; `firststep paper list` has them")
     asked = EXPERIMENTS if "all" in names else dict.fromkeys(names)
@@ -89,5 +89,5 @@ def chosen(names: tuple[str, ...]) -> list[Experiment]:
 def settings_of(
     scale: str, data: tuple[str, ...], partial: bool, name: str | None, flags: Any
 ) -> ExperimentSettings:
-    """Return the settings that these options ask for."""
+    """Return the settings that these options select."""
     return ExperimentSettings(Scale(scale, _changes(flags)), parse_data(data, scale), partial, name)

@@ -1,4 +1,4 @@
-"""``firststep parameters``: how much each method learns with each backbone."""
+"""``firststep parameters``: count the parameters that each method learns with each backbone."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def parameters(
 
     Args:
         filters: Widths of the Conv backbones.
-        ways: Classes of a task.
+        ways: Number of classes.
         image_size: Side of the images; if left out 84 px for Conv, 224 for ResNet and
             EfficientNet-Lite0, 260 for EfficientNet-Lite2.
-        steps: Inner steps, for each of which maml++ has parameters.
-        head: How the classifier starts; one row for all classes, or none, is less to learn.
+        steps: Number of inner steps, for each of which maml++ has parameters.
+        head: Initial classifier; a shared row, or a zero one, has fewer parameters.
     """
     from firststep.backbones import BACKBONES
     from firststep.cli.terminal import console, print_wide
@@ -66,7 +66,7 @@ def parameters(
 def _rows(
     backbone: str, width: int | None, ways: int, image_size: int | None, steps: int, head: str
 ) -> Iterator[tuple[str, ...]]:
-    """The lines of one backbone; the paper's own method is MAML with a loss that adds no parameters."""
+    """Return the lines of one backbone; the paper's own method is MAML, as the loss adds no parameters."""
     from firststep.backbones import BACKBONES, build_backbone
     from firststep.methods import METHODS, build_method, count_parameters
     from firststep.network import HEADS
@@ -82,7 +82,7 @@ def _rows(
     label = backbone if width is None else f"{backbone}-{width}"
     names = [(name, name, head) for name in METHODS]
     names.insert(1, ("conditioned", "maml", head))
-    if head == "per-class":  # maml is shown with every head
+    if head == "per-class":  # maml appears once per head
         names[2:2] = [
             (TrainConfig(head=other).method_label, "maml", other) for other in HEADS if other != head
         ]

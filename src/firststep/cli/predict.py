@@ -1,4 +1,4 @@
-"""``firststep predict``: classify images with a model that ``firststep adapt`` wrote."""
+"""``firststep predict``: classify images with a model from ``firststep adapt``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from firststep.deployment import DeployedModel
 
 AT_ONCE = 64
-"""Number of images in memory."""
+"""Number of images in memory at once."""
 STDIN = Path("-")
 PAUSE = 0.5
-"""Seconds between two looks at a watched folder."""
+"""Seconds between two checks of a watched folder."""
 
 
 def predict(
@@ -37,18 +37,18 @@ def predict(
 ) -> None:
     """Classify images with an adapted or exported model.
 
-    The answers are those that firststep adapt gave: each depends on its own image alone.
+    The predictions equal those of firststep adapt: each depends on its own image alone.
 
     Args:
         model: Folder that firststep adapt wrote (adapted/), or a file that it exported: .onnx, .pt2,
             .safetensors. The first two are programs: use only those that you trust.
         paths: Images, folders of images or of class folders, patterns such as 'shots/*.jpg', .csv files that
-            name images; - is one image on standard input.
-        watch: Also classify every image that appears in this folder, until Ctrl-C; its rows are csv or, with
+            list images; - reads one image from standard input.
+        watch: Also classify every image that appears in this folder, until Ctrl-C. Rows are CSV or, with
             --format json, one object per line.
-        none_of_these: Say so of images that belong to no class, where the model can.
-        format: Of the predictions on standard output.
-        device: cpu, cuda, ...; an .onnx file needs onnxruntime-gpu for cuda.
+        none_of_these: Mark images that belong to no class, if the model supports it.
+        format: Format of the predictions on standard output.
+        device: Device: cpu, cuda, ...; an .onnx file needs onnxruntime-gpu for cuda.
     """
     from firststep.cli.progress import progress_bar
     from firststep.cli.terminal import console
@@ -132,7 +132,7 @@ def _new_files(folder: Path) -> Iterator[Path]:
         try:
             files = [file for file in folder.iterdir() if file.suffix.lower() in IMAGE_ENDINGS]
             return {file: file.stat().st_size for file in files if not file.name.startswith(".")}
-        except OSError:  # removed in between
+        except OSError:  # removed in the meantime
             return {}
 
     done = set(sizes())

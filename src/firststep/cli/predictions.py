@@ -1,4 +1,4 @@
-"""Predicted classes of images as a table, CSV or JSON."""
+"""Show predicted classes of images as a table, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from firststep.evaluation._internal import NONE_LIMIT
 from firststep.utils import Cell, Table
 
 LONGEST_NAME = 20
-"""Characters of a class name that leave the rest of the line to the name of the file."""
+"""Number of characters of a class name that are shown; the rest of the line shows the file name."""
 SHORTEST_NAME = 16
-"""Characters of a file's name that are shown however narrow the terminal is."""
+"""Number of characters of a file name that are shown even on a narrow terminal."""
 LEFT_OUT = "..."
 NONE_OF_THESE = "none of these"
 
@@ -27,18 +27,18 @@ class Predictions:
     classes: list[str]
     files: list[Path]
     probabilities: list[list[float]]
-    """Of each class, for each file."""
+    """Probabilities of the classes, per file."""
     labels: list[str] | None = None
-    """The true classes, where they are known."""
+    """True classes, if known."""
     none: list[float] | None = None
-    """How unusual each image is among those of the classes, where the model says it."""
+    """Scores of "none of these classes", if the model has them."""
 
     def numbers(self) -> list[int]:
-        """The place of each predicted class."""
+        """Return the indices of the predicted classes."""
         return [max(range(len(row)), key=row.__getitem__) for row in self.probabilities]
 
     def show(self, format: str) -> None:
-        """Print to standard output, and flush: a full disk is told before anything else is."""
+        """Print to standard output and flush, so that a full disk is reported before anything else."""
         if format == "json":
             print(json.dumps(self._rows(), indent=2, ensure_ascii=False))
         elif format == "csv":
@@ -93,7 +93,7 @@ class Predictions:
         return rows
 
     def _table(self, width: int) -> Table:
-        """Return the table for a terminal of that width; wrong answers are marked."""
+        """Return the table for a terminal of that width; wrong predictions are marked."""
         lines = [["image", "label", "class", "probability", ""]]
         for row in self._rows():
             label = row.get("label", row["class"])
@@ -101,7 +101,7 @@ class Predictions:
             lines.append([row["image"], label, row["class"], f"{100 * row['probability']:.1f} %", mark])
         if self.labels is None:
             lines = [[image, answer, probability] for image, _, answer, probability, _ in lines]
-        elif not any(line[-1] for line in lines):  # nothing is wrong
+        elif not any(line[-1] for line in lines):  # no prediction is wrong
             lines = [line[:-1] for line in lines]
         others = [min(LONGEST_NAME, max(map(len, column))) for column in list(zip(*lines, strict=True))[1:]]
         room = width - sum(others) - 3 * len(lines[0]) - 1  # borders
@@ -113,7 +113,7 @@ class Predictions:
 
 
 def shortened(names: Sequence[str], width: int) -> Sequence[str]:
-    """Return the ends of the names, which tell files apart; whole names where they do not."""
+    """Return the ends of the names, which tell files apart; whole names if the ends do not."""
     kept = max(width, SHORTEST_NAME) - len(LEFT_OUT)
     ends = [name if len(name) <= kept + len(LEFT_OUT) else LEFT_OUT + name[-kept:] for name in names]
     return ends if len(set(ends)) == len(set(names)) else names

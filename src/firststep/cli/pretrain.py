@@ -1,4 +1,4 @@
-"""``firststep pretrain``: a plain classifier over all training classes, for ``train --init``."""
+"""``firststep pretrain``: train a plain classifier over all training classes, for ``train --init``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from firststep.cli.names import DatasetName, any_of, backbone_names
 from firststep.errors import FirststepError
 from firststep.training import PretrainConfig
 
-BACKBONE = f"Network: {any_of(backbone_names())}; one that is pretrained already is refused."
+BACKBONE = f"Network: {any_of(backbone_names())}; networks with pretrained weights are refused."
 
 
 def main(arguments: list[str]) -> None:
-    """``--resume`` takes no configuration."""
+    """Parse the arguments; ``--resume`` takes no configuration."""
     if any(argument.split("=")[0] == "--resume" for argument in arguments):
         call(_resume, "firststep pretrain", arguments)
     else:
@@ -37,12 +37,12 @@ def _start(
     """Train a plain classifier over all training classes; meta-training can start from its weights.
 
     Usage: firststep pretrain [flags] --out FOLDER, then firststep train --init FOLDER [flags].
-    After every epoch nearest class means on its features classify validation episodes, and the best weights
-    are kept. firststep pretrain --resume FOLDER goes on with one that was cut.
+    After every epoch, nearest class means on its features classify validation episodes. The best weights are
+    kept. firststep pretrain --resume FOLDER resumes an interrupted one.
 
     Args:
-        config: What to train.
-        out: Folder of the new pretraining; made from the settings, under runs/, if left out.
+        config: The settings.
+        out: Folder of the new pretraining; named after the settings, under runs/, if left out.
     """
     width = "" if config.filters is None else f"-{config.filters}"
     name = f"pretrain-{config.data}-{config.backbone}{width}-seed{config.seed}"
@@ -50,10 +50,10 @@ def _start(
 
 
 def _resume(resume: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]) -> None:
-    """Go on with a pretraining that was cut; it ends as if it had never stopped.
+    """Resume an interrupted pretraining; the result equals that of an uninterrupted one.
 
     Args:
-        resume: Its folder. Its own configuration is used.
+        resume: Folder of the pretraining. Its own configuration is used.
     """
     _run(None, resume, None)
 
@@ -73,7 +73,7 @@ def _run(config: PretrainConfig | None, resume: Path | None, out: Path | None) -
             done = pretrain(config, out, resume=resume, on_step=on_step, data=data)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped; go on after the last whole epoch with: firststep pretrain --resume {folder}"
+            f"stopped; resume after the last complete epoch with: firststep pretrain --resume {folder}"
         ) from None
     except OSError as error:
         raise FirststepError(f"cannot write to {folder}: {error.strerror or error}") from error

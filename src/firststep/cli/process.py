@@ -1,4 +1,4 @@
-"""Settings of the whole process, which the commands make and a library leaves to its user."""
+"""Process-wide settings that commands make and a library leaves to its user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from firststep.allocator import keep_freed_memory
 
 
 def prepare() -> None:
-    """Keep freed memory, and keep compiled code between runs, unless the user has set otherwise."""
+    """Keep freed memory, and cache compiled code between runs, unless the user has chosen otherwise."""
     keep_freed_memory()
     if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
         folder = _compiled_code_folder()
@@ -19,10 +19,10 @@ def prepare() -> None:
 
 
 def _compiled_code_folder() -> Path | None:
-    """In the user's cache folder, which outlives the temporary folder that torch would take.
+    """Return a folder in the user's cache, which unlike torch's temporary folder is permanent.
 
-    One for each kind of CPU: home folders are shared between machines, and compiled code does not say which
-    instructions it needs. None if nothing can be written there.
+    There is one folder per kind of CPU: home folders are shared between machines, and compiled code does not
+    record which instructions it needs. None if the folder is not writable.
     """
     from firststep.data import user_cache
 

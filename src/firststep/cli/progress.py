@@ -1,6 +1,6 @@
-"""Progress on standard error: bars on a terminal, lines elsewhere.
+"""Show progress on standard error: bars on a terminal, lines elsewhere.
 
-Without a terminal, a run has a line when something happens, and at least one every minute.
+Without a terminal, a run prints a line per event, and at least one per minute.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECONDS_BETWEEN_LINES = 60.0
 
 
 def _bars(screen: Console, last: ProgressColumn, transient: bool = False) -> Progress:
-    """Return bars with a name on the left and words on the right; ``last`` shows the time."""
+    """Return bars with a name on the left and text on the right; ``last`` shows the time."""
     name, words = (
         TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[words]")
     )
@@ -43,7 +43,7 @@ def _bars(screen: Console, last: ProgressColumn, transient: bool = False) -> Pro
 
 @contextmanager
 def progress_bar(shown: bool = True) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function of (what, done, total): one bar, or one line per thing that begins."""
+    """Yield a function of (what, done, total): one bar, or one line per new ``what``."""
     screen = console(stderr=True)
     if not shown:
         yield lambda what, done, total: None
@@ -65,7 +65,7 @@ def progress_bar(shown: bool = True) -> Iterator[Callable[[str, int, int], None]
 
 
 Show = Callable[[int, int, str, str, bool], None]
-"""Called with updates done, their total, words beside the bar, a line, and whether to print it now."""
+"""Called with updates done, their total, the text beside the bar, a line, and whether to print it now."""
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def _run_view(name: str) -> Iterator[Show]:
 
 
 class _Pace:
-    """Updates per second and seconds left, from the first update that was seen."""
+    """Updates per second and seconds left, measured from the first update."""
 
     start: tuple[float, int] | None = None
 
@@ -176,7 +176,7 @@ def _words(event: JobEvent) -> str:
 
 
 class _JobLines:
-    """A line when a job's state changes, and now and then while it trains."""
+    """Print a line when a job's state changes, and occasionally while it trains."""
 
     def __init__(self, screen: Console, total: int) -> None:
         self.screen, self.total, self.finished = screen, total, 0
@@ -189,7 +189,7 @@ class _JobLines:
             self.finished += 1
             self.screen.print(f"{self.finished}/{self.total} {_words(event)}")
         elif event.state == "waiting":
-            if event.text:  # waiting for its turn is not worth a line
+            if event.text:  # waiting jobs get no line
                 self.screen.print(_words(event))
         elif event.state != state or now - when >= SECONDS_BETWEEN_LINES:
             self.screen.print(_words(event))
@@ -199,7 +199,7 @@ class _JobLines:
 
 
 class _JobBars:
-    """A bar per running job and one for all; a finished job becomes a line above them."""
+    """Show a bar per running job and one for all; a finished job becomes a line above them."""
 
     def __init__(self, bars: Progress, total: int) -> None:
         self.bars, self.total, self.finished = bars, total, 0

@@ -1,4 +1,4 @@
-"""What the help of every command that takes a trained model says about it."""
+"""The help text of every argument that takes a trained model."""
 
 from __future__ import annotations
 

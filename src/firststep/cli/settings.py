@@ -1,4 +1,4 @@
-"""The flags of a training: a group for each class of settings in ``firststep.training``."""
+"""The flags of a training: one group per class of settings in ``firststep.training``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _NetworkFlags(NetworkSettings):
 
 @dataclass(frozen=True)
 class Settings:
-    """A configuration by subject, as ``--help`` shows it: a group of flags for each field."""
+    """A configuration by subject: each field is a group of flags in ``--help``."""
 
     data: _DataFlags
     network: _NetworkFlags

@@ -32,16 +32,17 @@ def main(arguments: list[str], recipe: str | None, default: TrainConfig) -> None
         address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
         at_once: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     ) -> None:
-        """Meta-train every combination of some settings; the same command again resumes what is missing.
+        """Meta-train every combination of some settings; repeat the same command to resume unfinished runs.
 
         Args:
-            sweep: What varies: flags of a training without dashes, such as method=maml,meta-sgd seed=0,1,2.
-            settings: What all have in common.
-            out: Folder of the runs; made from the settings, under runs/, if left out.
-            executor: local: as many at once as this machine's cores and memory allow; inline: one after
-                another in this process; ray: on a Ray cluster.
-            address: Of the Ray cluster; auto for one that runs on this machine.
-            at_once: At most this many at once (local).
+            sweep: The settings that vary: flags of a training without dashes, such as method=maml,meta-sgd
+                seed=0,1,2.
+            settings: The settings that all runs share.
+            out: Folder of the runs; named after the settings, under runs/, if left out.
+            executor: local runs as many at once as this machine's cores and memory allow; inline runs one
+                after another in this process; ray uses a Ray cluster.
+            address: Address of the Ray cluster; auto finds one that runs on this machine.
+            at_once: Largest number of runs at the same time (local).
         """
         _sweep(sweep, settings.joined(), out, choose_executor(executor, address, at_once))
 
@@ -68,7 +69,7 @@ def _sweep(sweep: tuple[str, ...], config: TrainConfig, out: Path | None, execut
 
 
 def default_folder(config: TrainConfig, varied: tuple[str, ...]) -> Path:
-    """Derived from what all runs have in common, so that the same command finds its runs again."""
+    """Return a folder named after the shared settings, so that the same command finds its runs again."""
     from firststep.jobs import MACHINE_SETTINGS
 
     common = {k: value for k, value in config.identity().items() if k not in (*varied, *MACHINE_SETTINGS)}

@@ -1,4 +1,4 @@
-"""How commands show results on a terminal."""
+"""Show results on a terminal."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class _Screen(Console):
 
 
 def console(width: int | None = None, stderr: bool = False) -> Console:
-    """Text is shown as it is: brackets in the name of a class or file are part of it, not markup."""
+    """Return a console without markup: brackets in the name of a class or file are part of the name."""
     return _Screen(highlight=False, soft_wrap=True, markup=False, width=width, stderr=stderr)
 
 
 def render(table: Table) -> rich_table.Table:
-    """The table for a terminal. Text is shown as it is: ``[bold]`` in a class name is part of the name."""
+    """Return the table for a terminal, without markup: ``[bold]`` in a class name is part of the name."""
     shown = rich_table.Table(title=Text(table.title) if table.title else None)
     for number, name in enumerate(table.columns):
-        # Folded where it does not fit: an ellipsis would hide what tells two names apart.
+        # Fold long cells: an ellipsis could hide the difference between two names.
         justify: JustifyMethod = "left" if number < table.left_aligned else "right"
         shown.add_column(Text(name), justify=justify, overflow="fold")
     for number, row in enumerate(table.rows):
@@ -38,7 +38,7 @@ def render(table: Table) -> rich_table.Table:
 
 
 def print_wide(table: Table, stderr: bool = False) -> None:
-    """Numbers are never cut: on a narrow terminal lines are longer than it is."""
+    """Print a table without truncating numbers: on a narrow terminal, lines are longer than its width."""
     shown = render(table)
     for column in shown.columns:
         column.no_wrap = True

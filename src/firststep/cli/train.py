@@ -18,9 +18,9 @@ Backend = Literal["auto", "gloo", "nccl"]
 
 
 def main(arguments: list[str]) -> None:
-    """RECIPE first, if any; its values are the flags' defaults. ``--resume`` takes no configuration."""
+    """Parse the arguments: RECIPE, if any, sets the flags' defaults; ``--resume`` takes no configuration."""
     if any(argument.split("=")[0] == "--resume" for argument in arguments):
-        asks_for_help = {"-h", "--help"} & set(arguments)  # not the folder that --resume takes
+        asks_for_help = {"-h", "--help"} & set(arguments)  # not the folder after --resume
         call(_resume, "firststep train", ["--help"] if asks_for_help else arguments)
         return
     chosen = arguments[0] if arguments and not arguments[0].startswith("-") else None
@@ -52,16 +52,16 @@ def main(arguments: list[str]) -> None:
 {_recipes()}
 
     Args:
-        settings: What to train.
-        out: Folder of the new run; made from the settings, under runs/, if left out. Under torchrun, a run
-            of the same settings that is there already goes on.
-        backend: Under torchrun, how the processes communicate; auto fits the device.
+        settings: The settings.
+        out: Folder of the new run; named after the settings, under runs/, if left out. Under torchrun, an
+            existing run of the same settings is resumed.
+        backend: Communication under torchrun: gloo or nccl; auto fits the device.
     """
     call(start, f"firststep train{f' {chosen}' if chosen else ''}", rest)
 
 
 def _recipes() -> str:
-    """A line for each recipe."""
+    """Return one line per recipe."""
     width = max(map(len, RECIPES))
     about = {name: (make.__doc__ or "").splitlines()[0] for name, make in RECIPES.items()}
     return "\n".join(f"      {name:{width}}  {text}" for name, text in about.items())
@@ -82,13 +82,13 @@ def _resume(
     restart: bool = False,
     backend: Backend = "auto",
 ) -> None:
-    """Go on with a run that was interrupted, killed or cut off; it ends as if it had never stopped.
+    """Resume a run that was interrupted or killed; the result equals that of an uninterrupted run.
 
     Args:
-        resume: Folder of the run. Its own configuration is used, but for the flags below.
-        updates: Train to this many meta-updates instead, longer or shorter.
-        restart: Start over if the run has lost its last checkpoint; what it had logged is dropped.
-        backend: Under torchrun, how the processes communicate; auto fits the device.
+        resume: Folder of the run. Its own configuration is used, except for the flags below.
+        updates: Train to this number of meta-updates instead, larger or smaller.
+        restart: Start over if the run has lost its last checkpoint; its logs are dropped.
+        backend: Communication under torchrun: gloo or nccl; auto fits the device.
     """
     _run(None, resume=resume, out=None, updates=updates, restart=restart, backend=backend)
 

@@ -67,7 +67,7 @@ class Checkpoint:
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of update, best validation, and names, dtypes, shapes and values of all tensors."""
+        """Return the SHA-256 of update, best validation and all tensors with names, dtypes and shapes."""
         digest = hashlib.sha256(json.dumps([self.update, self.best], sort_keys=True).encode())
         for name, value in sorted(self.tensors.items()):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
