@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import takewhile
 
 import pandas as pd
 
@@ -28,7 +29,7 @@ def _results() -> dict[str, SavedResult]:
 
 
 def _link(folder: str) -> str:
-    return f"[{folder}]({folder}/README.md)"
+    return f"[{folder.split('/')[-1]}]({folder}/README.md)"
 
 
 def _setting(saved: SavedResult) -> str:
@@ -57,7 +58,7 @@ def _number(cell: dict[str, float] | None, value: str = "accuracy", width: str =
 
 def gains(*folders: str) -> str:
     """Return a line per pair of rows: accuracy of both, and the gain of the second, after 1 and 5 steps."""
-    columns = ["result", "setting", "rows", "step 1", "gain", "step 5", "gain"]
+    columns = ["result", "setting", "", "step 1", "gain", "step 5", "gain"]
     table = Table(columns, left_aligned=3)
     for folder in folders:
         saved = _results()[folder]
@@ -71,18 +72,14 @@ def gains(*folders: str) -> str:
                 first, second = ours.get((str(over), step)), ours.get((row, step))
                 cells += [f"{_number(first)} → {_number(second)}", _number(second, "gain", "gain_ci95")]
             start = [_link(folder), _setting(saved)] if number == 0 else ["", ""]
-            table.add_row(*start, f"{over} → {row.removeprefix(_shared(str(over), row))}", *cells)
+            table.add_row(*start, _shared(str(over), row) if len(pairs) > 1 else "", *cells)
     return table.to_markdown()
 
 
 def _shared(one: str, other: str) -> str:
     """Return the words with which both labels begin."""
-    same = 0
-    for first, second in zip(one.split(" "), other.split(" "), strict=False):
-        if first != second:
-            break
-        same += len(first) + 1
-    return one[:same]
+    pairs = zip(one.split(" "), other.split(" "), strict=False)
+    return " ".join(first for first, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def starts(*folders: str) -> str:
