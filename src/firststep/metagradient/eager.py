@@ -1,7 +1,7 @@
-"""One inner step and its pull-back: the interface that the recursion uses, and its form without a compiler.
+"""One inner step and its pull-back: the interface of the adjoint recursion, and its uncompiled form.
 
-``forward`` gives the new parameters and what a later ``pull_back`` needs (``saved``), which may be dropped
-and computed again by another ``forward``.
+``forward`` returns the new parameters and ``saved``, the tensors that a later ``pull_back`` needs. They may
+be dropped and recomputed by another ``forward``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from firststep.task import Inputs, Targets
 
 
 class StepInput(NamedTuple):
-    """What a step starts from."""
+    """The inputs of a step."""
 
     params: Params
     state: Params
-    """Of the rule; empty for a rule without state."""
+    """State of the rule; empty for a rule without state."""
     rule_params: Params
-    """Those of this step."""
+    """The rule's parameters for this step."""
 
 
 class StepOutput(NamedTuple):
-    """One step forward; detached tensors."""
+    """The results of a step, detached."""
 
     params: Params
     state: Params
@@ -39,14 +39,14 @@ class StepOutput(NamedTuple):
 
 
 class Cotangents(NamedTuple):
-    """Of what a step gives: parameters and state."""
+    """Upstream gradients of a step's results: of the parameters and of the state."""
 
     params: Params
     state: Params
 
 
 class StepGradients(NamedTuple):
-    """One step's pull-back: cotangents of its inputs, and its conditioning."""
+    """The results of a step's pull-back: gradients of its inputs, and its conditioning loss."""
 
     params: Params
     state: Params
@@ -62,7 +62,7 @@ class QueryGradient(NamedTuple):
 
 
 class Steps(Protocol):
-    """The three computations that a meta-gradient is made of."""
+    """The three computations of a meta-gradient."""
 
     def forward(self, start: StepInput, x: Inputs, y: Targets, save: bool) -> tuple[StepOutput, Any]: ...
 
@@ -71,11 +71,11 @@ class Steps(Protocol):
     def query(self, params: Params, x: Inputs, y: Targets) -> QueryGradient: ...
 
     def saved_bytes(self, start: StepInput, x: Inputs, y: Targets) -> int:
-        """The memory that one saved step of these shapes takes."""
+        """Return the memory that one saved step of these shapes takes."""
         ...
 
     def prepare(self, start: StepInput, x: Inputs, y: Targets, query_x: Inputs, query_y: Targets) -> None:
-        """Make now what later calls with such inputs share."""
+        """Compile or prepare what later calls with such inputs share."""
         ...
 
 
@@ -92,11 +92,11 @@ class StepGraph(NamedTuple):
 
 
 class EagerSteps:
-    """With autograd, operation by operation."""
+    """Steps by autograd, operation by operation."""
 
     def __init__(self, objective: Objective, gram_in_graph: bool = False) -> None:
         self.objective = objective
-        self.gram_in_graph = gram_in_graph  # for tracing, where this graph takes no memory
+        self.gram_in_graph = gram_in_graph  # only for tracing, where this graph takes no memory
         self._bytes: dict[Any, int] = {}
 
     def forward(
@@ -137,7 +137,7 @@ class EagerSteps:
         outputs = [saved.new[name] for name in cotangents.params]
         seeds = list(cotangents.params.values())
         for name, value in saved.new_state.items():
-            if value.requires_grad:  # not the number of steps taken
+            if value.requires_grad:  # integer state, such as a step count, has no gradient
                 outputs.append(value)
                 seeds.append(cotangents.state[name])
         if saved.conditioning_loss is not None and saved.conditioning_loss.requires_grad:
@@ -176,7 +176,7 @@ class EagerSteps:
 
 
 def input_form(x: Inputs) -> tuple[Any, ...]:
-    """Shapes, types and devices of a batch: what memory and compiled code depend on."""
+    """Return shapes, dtypes and devices of a batch, on which memory and compiled code depend."""
     if isinstance(x, Tensor):
         return x.shape, x.dtype, x.device
     parts = enumerate(x) if isinstance(x, tuple) else x.items()

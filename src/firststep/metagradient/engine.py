@@ -26,19 +26,19 @@ from firststep.task import AsTarget, Task, as_task, as_tasks
 class MetaGradient:
     """The exact gradient of Σ_tasks [query loss at θ(K) + γ Σ_k w_k c(G(θ(k-1)))].
 
-    The query loss may also be a weighted sum of those at θ(1)..θ(K): see ``query_weights`` of a call.
+    The query loss may also be a weighted sum over θ(1)..θ(K): see ``query_weights`` of a call.
 
-    Build it once and call it with every meta-batch: compiled functions are kept.
+    Build it once and call it with every meta-batch, so that compiled functions are reused.
 
     On Linux it is faster in a process that has called :func:`firststep.keep_freed_memory`.
 
     Args:
         model: the network.
         rule: the update rule of the inner loop.
-        steps: inner steps K.
-        conditioning: the conditioning loss; None for none.
+        steps: number of inner steps K.
+        conditioning: the conditioning loss, or None.
         loss: the loss per sample of the support set; default cross-entropy.
-        query_loss: that of the query set; default the same.
+        query_loss: the loss per sample of the query set; default ``loss``.
         options: engine, compilation and memory; default :class:`EngineOptions`.
 
     Examples:
@@ -65,9 +65,9 @@ class MetaGradient:
         if options.compile and model.randomness == "same":
             raise ValueError("randomness='same' needs compile=False: compiled code draws other numbers")
         if conditioning is not None:
-            conditioning.weights(steps)  # refuses a wrong number of them
-            model.check_spectrum(conditioning.subset)  # and parameters that are not there or do not count
-            loss.residual_kind(conditioning.residuals)  # and residuals that the loss does not have
+            conditioning.weights(steps)  # refuses a wrong number of weights
+            model.check_spectrum(conditioning.subset)  # and a subset that is missing or has no spectrum
+            loss.residual_kind(conditioning.residuals)  # and residuals that the loss lacks
             if conditioning.weight == 0:
                 conditioning = None
         require_rule(rule).check_network(model)
@@ -87,14 +87,14 @@ class MetaGradient:
         *,
         query_weights: Sequence[float] | None = None,
     ) -> MetaGradientResult:
-        """The gradient summed over ``tasks``.
+        """Return the gradient summed over ``tasks``.
 
         Args:
-            params: the initial parameters, of which :meth:`FunctionalModule.initial_params` makes θ(0).
+            params: the initial parameters, from which :meth:`FunctionalModule.initial_params` makes θ(0).
             rule_params: the rule's parameters.
             tasks: the meta-batch; each a Task or a tuple (support_x, support_y, query_x, query_y).
-            query_weights: of the query losses after steps 1..K; default only the last counts. Each other
-                weight that is not 0 costs a pass over the query set.
+            query_weights: weights of the query losses after steps 1..K; default only the last counts. Every
+                other non-zero weight costs a pass over the query set.
         """
         results = self.each(params, rule_params, tasks, query_weights=query_weights)
         total_params: Params = {}
@@ -117,7 +117,7 @@ class MetaGradient:
         *,
         query_weights: Sequence[float] | None = None,
     ) -> MetaGradientResult:
-        """The same loss and reports without the gradient, whose dicts are empty; arguments as of a call."""
+        """Return the same loss and reports with empty gradients; arguments as in a call."""
         weights = check_query_weights(query_weights, self.objective.steps)
         phi = _detached(rule_params)
 
@@ -138,7 +138,7 @@ class MetaGradient:
         *,
         query_weights: Sequence[float] | None = None,
     ) -> list[MetaGradientResult]:
-        """The gradient of each task by itself, in their order; arguments as of a call."""
+        """Return the gradient per task, in order; arguments as in a call."""
         if not tasks:
             raise ValueError("tasks must not be empty")
         return list(
@@ -154,16 +154,16 @@ class MetaGradient:
         query_weights: Sequence[float] | None = None,
         several: bool = True,
     ) -> Iterator[MetaGradientResult]:
-        """The gradient of each task by itself, in their order, while they are computed.
+        """Yield the gradient per task, in order, while they are computed.
 
         Args:
-            params: as of a call.
-            rule_params: as of a call.
-            tasks: the meta-batch, or the part of it that this process computes; few are taken ahead.
-            query_weights: as of a call.
-            several: whether the whole meta-batch has more tasks than one. Then small tasks are computed side
-                by side on a CPU, each on threads of its own; rounding may differ from one task on all
-                threads.
+            params: as in a call.
+            rule_params: as in a call.
+            tasks: the meta-batch, or this process's part of it; only a few are read ahead.
+            query_weights: as in a call.
+            several: whether the whole meta-batch has more than one task. Small tasks then run side by side on
+                a
+                CPU, each with its own threads. Rounding may differ from that of one task on all threads.
         """
         weights = check_query_weights(query_weights, self.objective.steps)
         phi = _detached(rule_params)
@@ -233,7 +233,7 @@ def meta_gradient(
     options: EngineOptions | None = None,
     query_weights: Sequence[float] | None = None,
 ) -> MetaGradientResult:
-    """One call of :class:`MetaGradient`, which explains the arguments, at the parameters of ``learner``.
+    """Call a new :class:`MetaGradient` once, at the parameters of ``learner``.
 
     Examples:
         >>> stepwise, unrolled = (

@@ -34,7 +34,7 @@ def task_report(
         conditioning_loss = torch.zeros((), dtype=torch.float64, device=device)
         if conditioning is not None:
             weights = conditioning.weights(steps)
-            # From the last to the first, as the adjoint recursion adds them up: the same rounding.
+            # From last to first, the order of the adjoint recursion, so that rounding is the same.
             for weight, aux in zip(reversed(weights), reversed(stages), strict=True):
                 assert aux.gram is not None
                 conditioning_loss = conditioning_loss + weight * conditioning.conditioning_loss(aux.gram)

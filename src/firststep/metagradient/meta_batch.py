@@ -15,10 +15,10 @@ from firststep.metagradient.unrolled import Unrolled
 from firststep.network import Params, Replicas, Sharing, footprint, in_order, share_threads, using_threads
 
 Gradient = tuple[Params, Params, TaskReport]
-"""Gradient of a task in the network's initial parameters, in the rule's parameters, and the report."""
+"""Gradients of a task in the network's and the rule's initial parameters, and the report."""
 
-# Bytes that concurrent tasks may take together. A task takes those of FORWARDS forward passes of its support
-# set and two of its query set. An explicit `memory` allows each task more.
+# Memory budget in bytes for concurrent tasks. A task needs FORWARDS forward passes of its support set and two
+# of its query set. An explicit `memory` allows each task more.
 TOGETHER = 2**30
 FORWARDS = 12
 
@@ -29,7 +29,7 @@ class MetaBatch:
     def __init__(self, engine: Stepwise | Unrolled) -> None:
         self._engine = engine
         self._model = engine.objective.model
-        self._bytes: dict[Any, int] = {}  # of a forward pass
+        self._bytes: dict[Any, int] = {}  # of a forward pass, by form of the inputs
 
     def __call__(
         self,
@@ -72,7 +72,7 @@ class MetaBatch:
             self._engine.prepare(start.params, rule_params, start.task)
 
     def _sharing(self, first: Start) -> Sharing:
-        """Return the threads for small tasks at once, or one thread group for tasks that need much memory."""
+        """Return one thread per small task, or all threads for one task if tasks need much memory."""
         alone = Sharing(1, 1)
         task = first.task
         if not isinstance(self._engine, Stepwise) or not self._engine.shares_cores():

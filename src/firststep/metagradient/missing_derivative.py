@@ -1,4 +1,4 @@
-"""Networks that torch cannot differentiate twice: an error that names the layer and says what to do."""
+"""Explain networks that torch cannot differentiate twice: name the layer and the remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firststep.task import Inputs
 
 @contextmanager
 def explained(model: FunctionalModule, params: Params, x: Inputs) -> Iterator[None]:
-    """Torch's error about a missing second derivative inside becomes a :class:`FirststepError`."""
+    """Turn torch's error about a missing second derivative into a :class:`FirststepError`."""
     try:
         yield
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""The outer loss: losses of both sets, weights of the query losses, and the conditioning loss."""
+"""The outer loss: query losses and their weights, and the conditioning loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from firststep.task import Targets, Task
 
 @dataclass(frozen=True)
 class Losses:
-    """The loss that inner steps descend, and the one that the outer loss takes of the query set."""
+    """The loss of the inner steps, and the loss of the query set."""
 
     support: Loss = cross_entropy
     query: Loss = cross_entropy
@@ -50,18 +50,18 @@ class Conditioning:
     subset: str | tuple[str, ...] = "cls"
     """The constrained parameters ψ, as :meth:`firststep.functional.FunctionalModule.subset` takes them."""
     weight: float = 1.0
-    """γ."""
+    """Weight γ."""
     loss: str | GramLoss = "variance"
     """``variance`` of the log-eigenvalues, the paper's; ``log-kappa``, its ablation; another name in
     ``CONDITIONING_LOSSES``; or any function of the Gram matrix."""
     step_weights: tuple[float, ...] | None = None
-    """w_1..w_K, one for each inner step; default 1/K each."""
+    """Weights w_1..w_K, one per inner step; default 1/K each."""
     residuals: ResidualKind | None = None
-    """What a residual belongs to. ``samples``: r_i = sqrt(ℓ_i / n) for any loss. ``outputs``: every entry of
-    the output's error, for squared error alone, where it is the default."""
+    """Kind of residuals. ``samples``: r_i = sqrt(ℓ_i / n) for any loss. ``outputs``: one per entry of the
+    output's error, for squared error only, where it is the default."""
     rows: int | None = None
-    """Number of samples whose residuals count, drawn once at random, the same at every stage; None for all.
-    The eigenvalues of fewer rows lie between those of all, so the condition number comes out smaller."""
+    """Number of samples whose residuals are used, drawn once at random and the same at every stage; None for
+    all. The eigenvalues of fewer rows lie between those of all, so the condition number is smaller."""
 
     def __post_init__(self) -> None:
         if isinstance(self.loss, str):
@@ -77,16 +77,16 @@ class Conditioning:
 
     @property
     def chosen_residuals(self) -> Residuals:
-        """Which residuals the Gram matrix is of."""
+        """Return the residuals of the Gram matrix."""
         return Residuals(kind=self.residuals, rows=self.rows)
 
     def conditioning_loss(self, gram: Tensor) -> Tensor:
-        """c(G) of one stage, float64."""
+        """Return c(G) of one stage, float64."""
         loss = CONDITIONING_LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
         return loss(gram)
 
     def weights(self, steps: int) -> tuple[float, ...]:
-        """w_1..w_K."""
+        """Return w_1..w_K."""
         if self.step_weights is None:
             return (1 / steps,) * steps if steps else ()
         if len(self.step_weights) != steps:
@@ -97,7 +97,7 @@ class Conditioning:
 
 
 class Start(NamedTuple):
-    """A task and where its inner loop starts."""
+    """A task and the parameters from which its inner loop starts."""
 
     params: Params
     """θ(0)."""
@@ -106,7 +106,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective:
-    """The outer loss of a task: what the engines differentiate in the network's and the rule's parameters."""
+    """The outer loss of a task, which the engines differentiate in parameters of network and rule."""
 
     model: FunctionalModule
     rule: Rule
@@ -115,7 +115,7 @@ class Objective:
     losses: Losses = Losses()
 
     def learner(self, params: Params, rule_params: Params) -> Learner:
-        """Return what the inner steps start from."""
+        """Return the learner at these parameters."""
         return Learner(self.model, self.rule, params, rule_params, loss=self.losses.support)
 
     def start(self, params: Params, task: Task) -> Start:
@@ -125,14 +125,14 @@ class Objective:
 
     @property
     def gram(self) -> dict[str, Any]:
-        """Options of inner steps that give the Gram matrix of the conditioning loss; none without it."""
+        """Return the options of inner steps that request the conditioning loss's Gram matrix, if any."""
         if self.conditioning is None:
             return {}
         return {"subset": self.conditioning.subset, "residuals": self.conditioning.chosen_residuals}
 
 
 def check_query_weights(query_weights: Sequence[float] | None, steps: int) -> tuple[float, ...]:
-    """Weights of the query losses after steps 1..K; None stands for that of the last step alone."""
+    """Return the weights of the query losses after steps 1..K; None means only the last step."""
     if query_weights is None:
         return (0.0,) * (steps - 1) + (1.0,)
     if len(query_weights) != steps or not all(math.isfinite(weight) for weight in query_weights):

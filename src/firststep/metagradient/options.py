@@ -1,4 +1,4 @@
-"""How a meta-gradient is computed, as opposed to what is computed."""
+"""Options of the engine: how a meta-gradient is computed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class EngineOptions:
     """Compile the step and its pull-back (stepwise only). The first call with a new shape then takes about a
     minute; later calls are faster."""
     memory: int | None = None
-    """Memory budget in bytes for results that inner steps save for the backward pass (stepwise only). Steps
-    that do not fit are computed again: the same numbers, more time. The budget is fixed and does not depend
-    on free memory, so that a run repeats bit for bit. Compiled conditioning below the last layers saves up to
-    512 MiB more. Default: at most five steps within 384 MiB, so that the peak does not grow with K."""
+    """Memory budget in bytes for results that inner steps keep for the backward pass (stepwise only). Steps
+    that do not fit are recomputed: the same numbers, more time. The budget does not depend on free memory, so
+    that a run repeats bit for bit. Compiled conditioning below the last layers keeps up to 512 MiB more.
+    Default: at most five steps within 384 MiB, so that the peak does not grow with K."""
     saved_dtype: torch.dtype | None = None
-    """Dtype that saved results are rounded to (compiled only), such as ``torch.bfloat16`` for half the
-    memory. Steps and query loss stay exact. The gradient does not: bfloat16 changes it by about one per
-    cent, and conditioning losses and condition numbers are those of rounded images. Default: no rounding."""
+    """Dtype in which kept results are stored (compiled only), such as ``torch.bfloat16`` for half the memory.
+    Steps and query loss stay exact, but bfloat16 changes the gradient by about one per cent. Conditioning
+    losses and condition numbers are then computed from rounded images. Default: no rounding."""
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:

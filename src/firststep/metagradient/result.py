@@ -17,7 +17,7 @@ from firststep.task import Targets
 
 
 class TaskReport(NamedTuple):
-    """The losses and figures of one task; detached tensors.
+    """The losses and condition numbers of one task, detached.
 
     Examples:
         >>> conditioning = fs.Conditioning()
@@ -28,23 +28,23 @@ class TaskReport(NamedTuple):
     """
 
     query_loss: Tensor
-    """After the last step."""
+    """Query loss after the last step."""
     query_accuracy: Tensor
-    """After the last step; NaN unless the targets are classes."""
+    """Query accuracy after the last step; NaN unless the targets are classes."""
     weighted_query_loss: Tensor
-    """Σ_k of the query weights times the query loss after step k: ``query_loss`` if only the last counts."""
+    """Sum over steps of query weight times query loss; equals ``query_loss`` if only the last step counts."""
     conditioning: Tensor
-    """Σ_k w_k c(G(θ(k-1))), without γ; 0 without conditioning."""
+    """Conditioning loss Σ_k w_k c(G(θ(k-1))), without γ; 0 without conditioning."""
     condition_numbers: Tensor
-    """λ_max/λ_min at stages 0..K-1, of the constrained subset, or of the last linear layer if none is; NaN if
-    the network does not end in one."""
+    """λ_max/λ_min at stages 0..K-1, of the constrained subset, else of the last linear layer; NaN if the
+    network does not end in one."""
     support_losses: Tensor
-    """At stages 0..K-1."""
+    """Mean loss of the support set at stages 0..K-1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetaGradientResult:
-    """The gradient of the summed outer loss, and a report for each task.
+    """The gradient of the summed outer loss, and one report per task.
 
     Examples:
         >>> result = functional.meta_gradient(learner, [task, task], steps=2)
@@ -53,11 +53,11 @@ class MetaGradientResult:
     """
 
     params: Params
-    """With respect to the initial parameters θ(0)."""
+    """Gradient with respect to the initial parameters θ(0)."""
     rule_params: Params
-    """With respect to the update rule's parameters."""
+    """Gradient with respect to the update rule's parameters."""
     loss: Tensor
-    """Σ_tasks [query loss + γ · conditioning]."""
+    """Outer loss, summed over tasks: query loss + γ · conditioning loss."""
     tasks: list[TaskReport]
 
 
@@ -76,12 +76,12 @@ def build_report(
 
     Args:
         stages: results of the inner steps, at stages 0..K-1.
-        targets: those of the support set.
-        loss: that of the support set.
-        query_loss: as in the report, like all that follow.
-        query_accuracy: see there.
-        weighted_query_loss: see there.
-        conditioning: see there.
+        targets: targets of the support set.
+        loss: loss of the support set.
+        query_loss: a field of the report, like all that follow.
+        query_accuracy: see :class:`TaskReport`.
+        weighted_query_loss: see :class:`TaskReport`.
+        conditioning: see :class:`TaskReport`.
     """
     return TaskReport(
         query_loss=query_loss.detach(),
@@ -94,7 +94,7 @@ def build_report(
 
 
 def _condition_numbers(stages: Sequence[Aux], targets: Targets, loss: Loss) -> Tensor:
-    """Of the constrained subset where its Gram matrices are there, otherwise of the last linear layer."""
+    """Return those of the constrained subset if its Gram matrices exist, else of the last linear layer."""
     grams = [aux.gram for aux in stages if aux.gram is not None]
     features = [aux.features for aux in stages if aux.features is not None]
     outputs = [aux.logits for aux in stages]

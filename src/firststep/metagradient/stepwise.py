@@ -1,20 +1,20 @@
-"""The meta-gradient as the adjoint recursion written out: memory does not grow with the number of steps.
+"""The meta-gradient as an explicit adjoint recursion, whose memory does not grow with the number of steps.
 
 Run the K steps forward and keep the K+1 parameter dicts. Take the gradient v of the query loss at θ(K). Then,
 for k = K..1, pull v back through *one* step:
 
     v ← vjp of [θ ↦ (step(θ), c(G(θ)))] at θ(k-1), with cotangents (v, γ w_k).
 
-A rule with state s, such as momentum, takes a step (θ, s) ↦ (θ', s'), and v has a part for each.
+A rule with state s, such as momentum, takes a step (θ, s) ↦ (θ', s'), and v has a part for each. If the query
+loss after an earlier step counts too, its gradient is added to v at that step.
 
-Where the query loss after an earlier step counts too, its gradient joins v when the recursion passes there.
+This is the exact chain rule. The pull-back needs intermediate results of the step. The last steps keep theirs
+within the ``memory`` budget. The other steps are recomputed when the recursion reaches them; by then the kept
+results have been freed. So memory is bounded for any K.
 
-This is the chain rule, exact. The pull-back needs what the step computed. As many of the last steps as fit
-in the ``memory`` given save that; the others are computed once more when the recursion gets there, by when
-the saved ones are gone. So memory is bounded, whatever K is. One step and its pull-back are two
-small pure functions, so a compiler sees two small graphs. The gradient of the rule's parameters comes
-out of the same vjp and is summed over the steps; those that belong to one step are selected before the
-function and their gradients added in their rows after it: one graph serves every step.
+One step and its pull-back are two small pure functions, so a compiler sees two small graphs. The same vjp
+gives the gradient of the rule's parameters, which is summed over the steps. Parameters that belong to one
+step are selected before the function, so one graph serves every step.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from firststep.metagradient.result import TaskReport, build_report
 from firststep.network import Params
 from firststep.task import Inputs, Targets, Task
 
-# By default at most this many of the last steps save what they computed, within this memory. So training with
-# 20 steps takes hardly more memory than with the usual 5.
+# Default: at most this number of last steps keep their results, within this budget. So training with 20 steps
+# takes hardly more memory than with the usual 5.
 MOST_SAVED = 5
 DEFAULT_MEMORY = 3 * 2**27
 
@@ -55,7 +55,7 @@ class Stepwise:
     ) -> tuple[Params, Params, TaskReport]:
         x, y = task.support_x, task.support_y
         rule, steps, conditioning = self.objective.rule, self.objective.steps, self.objective.conditioning
-        if isinstance(self.work, CompiledSteps):  # all at once takes less time than each when it is needed
+        if isinstance(self.work, CompiledSteps):  # compiling all at once takes less time than one by one
             self.prepare(params, rule_params, task)
         pass_through = self._pull_back_is_identity(rule_params)
         save_from = steps if pass_through else steps - self._steps_saved(params, rule_params, x, y)
@@ -97,7 +97,7 @@ class Stepwise:
                 if step.conditioning_loss is not None:
                     conditioning_loss = conditioning_loss + weights[k] * step.conditioning_loss
                 results[k] = results[k]._replace(gram=step.gram)
-            stages.pop()  # θ(k+1) is not needed any more
+            stages.pop()  # θ(k+1) is no longer needed
             states.pop()
             if k and query_weights[k - 1]:
                 early = self.work.query(stages[k], task.query_x, task.query_y)
@@ -118,7 +118,7 @@ class Stepwise:
         return self._with_initial_state(params, cotangents), rule_grads, report
 
     def prepare(self, params: Params, rule_params: Params, task: Task) -> None:
-        """Compile what a task like this needs, for the present number of threads."""
+        """Compile the functions for a task of these shapes, for the current number of threads."""
         self.work.prepare(
             self._first(params, rule_params), task.support_x, task.support_y, task.query_x, task.query_y
         )
@@ -128,7 +128,7 @@ class Stepwise:
         return StepInput(params, state, self.objective.rule.at_step(rule_params, 0))
 
     def _with_initial_state(self, params: Params, cotangents: Cotangents) -> Params:
-        """Return the gradient of θ(0), through the initial state too if that depends on θ(0)."""
+        """Return the gradient of θ(0), including the part through an initial state that depends on θ(0)."""
         if not cotangents.state:
             return cotangents.params
         theta = {name: value.detach().requires_grad_() for name, value in params.items()}
@@ -144,12 +144,12 @@ class Stepwise:
         }
 
     def shares_cores(self) -> bool:
-        """Whether tasks may be computed side by side; conditioning on all layers takes the memory of many."""
+        """Return whether tasks may run side by side; conditioning on all layers needs too much memory."""
         conditioning = self.objective.conditioning
         return conditioning is None or not reaches_deep(self.objective.model, conditioning.subset)
 
     def _steps_saved(self, params: Params, rule_params: Params, x: Inputs, y: Targets) -> int:
-        """How many of the steps may save what they computed."""
+        """Return the number of steps that may keep their results."""
         if self.memory == 0:
             return 0
         need = self.work.saved_bytes(self._first(params, rule_params), x, y)
@@ -158,7 +158,7 @@ class Stepwise:
         return min(self.objective.steps, self.memory // max(1, need))
 
     def _pull_back_is_identity(self, rule_params: Params) -> bool:
-        """First-order descent without conditioning: the cotangent passes through every step unchanged."""
+        """Return whether v passes unchanged through every step: first-order descent without conditioning."""
         rule = self.objective.rule
         unchanged = self.objective.conditioning is None and not rule_params and rule.init_state is None
         return rule.first_order and unchanged

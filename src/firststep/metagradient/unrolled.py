@@ -1,6 +1,6 @@
-"""The meta-gradient by one big autograd graph over all steps: simple, and as large as K is long.
+"""The meta-gradient as one large autograd graph over all steps: simple, but its memory grows with K.
 
-It is the reference that the stepwise form is tested against, and an option for the curious.
+It is the reference for tests of the stepwise engine, and an option for comparisons.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Unrolled:
         self.objective = objective
 
     def prepare(self, params: Params, rule_params: Params, task: Task) -> None:
-        """Nothing is compiled."""
+        """Do nothing, because nothing is compiled."""
 
     def __call__(
         self, params: Params, rule_params: Params, task: Task, query_weights: tuple[float, ...]

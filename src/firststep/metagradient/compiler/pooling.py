@@ -75,7 +75,7 @@ def _quarters(pixels: Tensor) -> list[Tensor]:
 
 
 def _doubled(pixels: Tensor) -> Tensor:
-    """Every entry four times."""
+    """Repeat every entry four times."""
     *count, height, width, channels = pixels.shape
     spread = pixels[..., :, None, :, None, :].expand(*count, height, 2, width, 2, channels)
     return spread.reshape(*count, 2 * height, 2 * width, channels)
