@@ -15,7 +15,7 @@ def paper() -> TrainConfig:
 
 
 def glyphs_paper() -> TrainConfig:
-    """The paper's model on a laptop; the shipped pair was trained by it.
+    """The paper's model on a laptop: the recipe of the shipped pair.
 
     Both rates are larger than the paper's, and the same with and without the conditioning loss. The inner
     rate is 0.05 instead of 0.01, because the features of a 32-pixel image are much smaller than those of an
@@ -45,7 +45,7 @@ def glyphs() -> TrainConfig:
 
 
 def glyphs_zero() -> TrainConfig:
-    """The recipe glyphs with a zero head: the classifier starts from zero."""
+    """Like glyphs, with a zero head: the classifier starts from 0."""
     return replace(glyphs_paper(), head="zero")
 
 
