@@ -88,7 +88,7 @@ class Entry:
 
     @property
     def peak(self) -> float:
-        """Peak memory, including the first call, which may compile."""
+        """Return the peak memory, including the first call, which may compile."""
         return max(self.megabytes, self.first_megabytes)
 
     @property

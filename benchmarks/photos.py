@@ -93,7 +93,7 @@ def _features(name: str, options: argparse.Namespace) -> FeatureSplit:
 
 
 def _episodes(counts: np.ndarray, ways: int, shots: int, episodes: int) -> Iterator[tuple[np.ndarray, ...]]:
-    """Support and query rows [ways, ...] and the rows of a third of the images of the other classes."""
+    """Return support and query rows [ways, ...], and rows of a third of the other classes' images."""
     generator = np.random.default_rng([SEED, ways, shots])
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     for _ in range(episodes):

@@ -43,7 +43,7 @@ KEYS = ["problem", "method", "subset", "gamma"]
 
 
 def variants(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], TrainConfig]]:
-    """Every training: its place in the table, and its configuration."""
+    """Return every training's configuration by its place in the table."""
     for problem in args.problems:
         base = replace(
             recipe("sinusoid"),
@@ -83,13 +83,13 @@ def job(place: dict[str, Any], config: TrainConfig, args: argparse.Namespace) ->
 
 
 def rows(place: dict[str, Any], done: Job) -> list[dict[str, Any]]:
-    """The result of a run: a row per step."""
+    """Return the result of a run, one row per step."""
     found = load_evaluation(done.evaluations[0].path(done.folder).with_suffix(".json"))
     return [{**place, **row} for row in found.rows()]
 
 
 def over_seeds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Mean and half-width over the seeds of every variant and step; κ as a geometric mean."""
+    """Return mean and half-width over the seeds per variant and step; the mean of κ is geometric."""
     frame = frame.assign(log_kappa=frame["condition_number"].map(math.log10))
     grouped = frame.groupby([*KEYS, "step"], sort=False, as_index=False)
     result = grouped.agg(

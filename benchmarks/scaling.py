@@ -114,7 +114,7 @@ def fastest(runs: list[dict[str, float]]) -> dict[str, float]:
 
 
 def compare(settings: Settings) -> str:
-    """Launch both kinds; the result in Markdown."""
+    """Launch both kinds of run; return the result as Markdown."""
     counts = (1, settings.processes)
     runs: dict[int, list[dict[str, float]]] = {count: [] for count in counts}
     for _ in range(settings.rounds):

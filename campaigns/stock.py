@@ -32,7 +32,7 @@ class Stock:
 
     @property
     def pictures(self) -> Path:
-        """A dataset of class folders in train, val and test."""
+        """Return a dataset of class folders in train, val and test."""
         return self.folder / "pictures"
 
     @property
@@ -41,12 +41,12 @@ class Stock:
 
     @property
     def run(self) -> Path:
-        """A run trained on the pictures, with an evaluation and that of a comparison."""
+        """Return a run trained on the pictures, with an evaluation and a comparison's evaluation."""
         return self.folder / "run"
 
     @property
     def results(self) -> Path:
-        """Results that ``firststep paper show`` wrote."""
+        """Return results that ``firststep paper show`` wrote."""
         return self.folder / "results"
 
     @property

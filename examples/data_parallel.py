@@ -19,7 +19,7 @@ BATCH = 4
 
 
 def meta_train(updates: int, rank: int, size: int) -> fs.MetaLearner:
-    """The same parameters on every rank, up to the order of summation the same for any ``size``."""
+    """Meta-train; the parameters are the same on every rank and, up to rounding, for any ``size``."""
     meta = fs.MetaLearner(
         Perceptron(),
         fs.meta_sgd(rate=RATE),

@@ -60,13 +60,13 @@ def _glyphs(split: str) -> np.ndarray:
 
 
 def glyph_tasks(generator: np.random.Generator, split: str) -> tuple[np.ndarray, ...]:
-    """A task is one glyph: all its pixels are the support set, and the query set."""
+    """Draw a task from one glyph: all its pixels are the support set and the query set."""
     images = _glyphs(split)
     return _as_task(images[generator.integers(len(images))])
 
 
 def photo_tasks(folder: Path) -> TaskSource:
-    """Photographs in folders by class, grey; a seeded half of the classes is for training."""
+    """Return tasks from grey photographs in class folders; a seeded half of the classes is for training."""
     data = open_dataset("folder", folder, image_size=SIZE, channels=1)
     images = {split: np.asarray(data.split(split).images) for split in ("train", "test")}
 

@@ -21,7 +21,7 @@ def make_meta_learner(gamma: float = 1.0) -> fs.MetaLearner:
 
 
 def meta_train(meta: fs.MetaLearner, updates: int, batch: int = 2) -> list[float]:
-    """The outer loss of every update."""
+    """Meta-train and return the outer loss of every update."""
     generator = torch.Generator().manual_seed(0)
     optimiser = torch.optim.AdamW(meta.parameters(), 3e-3)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, updates)

@@ -18,7 +18,7 @@ Params = dict[str, Tensor]
 
 
 def outer_loss(model: Perceptron, task: ToyTask, gamma: float) -> Tensor:
-    """MAML's loss of one task, with the conditioning loss of its support set at every step."""
+    """Return MAML's loss of one task plus the conditioning loss of its support set at every step."""
     support, support_y, query, query_y = task
     params: Params = dict(model.named_parameters())
     conditioning_loss = torch.zeros(())

@@ -21,7 +21,7 @@ KINDS, RECORDINGS, LENGTH = 40, 12, 64
 
 
 def vibrations(seed: int = 0) -> Dataset:
-    """float32 [480, 1, 64] with a label for each."""
+    """Return signals, float32 [480, 1, 64], with their labels."""
     rng = np.random.default_rng(seed)
     tones = rng.uniform(1, 16, (KINDS, 1, 3, 1))
     strengths = rng.uniform(0.5, 1.5, (KINDS, 1, 3, 1))
@@ -48,7 +48,7 @@ class SignalNetwork(nn.Module):
 
 
 def main(updates: int = 150) -> dict[str, float]:
-    """Test accuracy after five steps, of the untrained network and of the trained one."""
+    """Return the test accuracy after five steps, untrained and trained."""
     data = vibrations()
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -32,7 +32,7 @@ class Tasks(Dataset[fs.Task]):
 def task_loader(
     split: str, count: int, *, batch: int = 4, workers: int = 0, seed: int = 0
 ) -> DataLoader[fs.Task]:
-    """Meta-batches of 5-way 5-shot tasks of the glyphs."""
+    """Return a loader of meta-batches of 5-way 5-shot glyph tasks."""
     images = open_dataset("glyphs").split(split)
     episodes = Episodes(images, ways=5, shots=5, queries=5, seed=seed)
     # spawn, as on Windows and macOS: fork would copy torch's threads in an unknown state.
@@ -52,7 +52,7 @@ def make_learner() -> fs.MetaLearner:
 
 @torch.no_grad()
 def accuracies(meta: fs.MetaLearner, tasks: list[fs.Task]) -> Tensor:
-    """Mean query accuracy after 0, 1, ... inner steps."""
+    """Return the mean query accuracy after 0, 1, ... inner steps."""
     found = []
     for task in tasks:
         with torch.enable_grad():

@@ -34,7 +34,7 @@ NUMBER = {word: number for number, word in enumerate(WORDS, 1)}  # 0 is padding
 
 
 def topics(seed: int = 0) -> tuple[list[str], list[int]]:
-    """Texts and the number of each one's topic."""
+    """Return texts and the index of their topics."""
     rng = np.random.default_rng(seed)
     fields = [line.split() for line in FIELDS.strip().splitlines()]
     mixed = list(combinations(range(len(fields)), 2))
@@ -51,7 +51,7 @@ def topics(seed: int = 0) -> tuple[list[str], list[int]]:
 
 
 def dataset() -> Dataset:
-    """int64 [336, 12]: the numbers of the words, padded with 0."""
+    """Return the texts as word indices, int64 [336, 12], padded with 0."""
     texts, labels = topics()
     ids = np.zeros((len(texts), LENGTH), dtype=np.int64)
     for row, text in zip(ids, texts, strict=True):
@@ -76,7 +76,7 @@ class TextNetwork(nn.Module):
 
 
 def main(updates: int = 150) -> dict[str, float]:
-    """Test accuracy after five steps, of the untrained network and of the trained one."""
+    """Return the test accuracy after five steps, untrained and trained."""
     data = dataset()
     with torch.random.fork_rng():
         torch.manual_seed(0)

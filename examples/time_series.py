@@ -24,7 +24,7 @@ PAST, NEXT, WINDOWS = 12, 4, 10
 
 
 def series(generator: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """A task: windows of one random series, the later ones to forecast."""
+    """Draw a task: windows of one random series, of which the later ones are forecast."""
     length = 2 * WINDOWS + PAST + NEXT - 1
     time = np.arange(length)
     period, phase = generator.uniform(6, 14), generator.uniform(0, 2 * np.pi)

@@ -15,7 +15,7 @@ OuterLoss = Callable[["Perceptron", ToyTask, float], Tensor]
 
 
 def toy_task(generator: torch.Generator) -> ToyTask:
-    """Noisy points around five random centres, in a space whose axes have very different scales."""
+    """Draw noisy points around five random centres, in a space whose axes have very different scales."""
     centres = torch.randn(WAYS, DIMENSIONS, generator=generator)
     labels = torch.arange(WAYS).repeat_interleave(SHOTS + QUERIES)
     points = centres[labels] + 0.7 * torch.randn(len(labels), DIMENSIONS, generator=generator)
@@ -40,7 +40,7 @@ class Perceptron(nn.Module):
 
 
 def meta_train(outer_loss: OuterLoss, gamma: float, updates: int) -> Perceptron:
-    """The loop around an outer loss, one task an update."""
+    """Run the training loop around an outer loss, with one task per update."""
     generator = torch.Generator().manual_seed(0)
     model = Perceptron()
     optimiser = torch.optim.Adam(model.parameters(), 3e-3)
@@ -52,7 +52,7 @@ def meta_train(outer_loss: OuterLoss, gamma: float, updates: int) -> Perceptron:
 
 
 def adapted_accuracy(model: nn.Module, tasks: int = 200, seed: int = 1) -> list[float]:
-    """Mean query accuracy after 0..STEPS plain gradient steps."""
+    """Return the mean query accuracy after 0..STEPS plain gradient steps."""
     generator = torch.Generator().manual_seed(seed)
     right = torch.zeros(STEPS + 1)
     for _ in range(tasks):

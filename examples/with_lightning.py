@@ -29,7 +29,7 @@ class MetaModule(lightning.LightningModule):
         return loss
 
     def validation_step(self, tasks: list[fs.Task], index: int) -> None:
-        """All is measured by the callback."""
+        """Do nothing: the callback measures everything."""
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), self.rate)

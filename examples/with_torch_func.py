@@ -18,7 +18,7 @@ Params = dict[str, Tensor]
 
 
 def outer_losses(model: Perceptron, tasks: ToyTask, gamma: float) -> Tensor:
-    """MAML's loss of every task, with the conditioning loss of its support set at every step.
+    """Return MAML's loss per task plus the conditioning loss of its support set at every step.
 
     ``tasks`` is one task whose tensors have a first dimension for the tasks.
     """

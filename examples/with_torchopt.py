@@ -17,7 +17,7 @@ from toy import RATE, STEPS, Perceptron, ToyTask, meta_train
 
 
 def outer_loss(model: Perceptron, task: ToyTask, gamma: float) -> Tensor:
-    """MAML's loss of one task, with the conditioning loss of its support set at every step."""
+    """Return MAML's loss of one task plus the conditioning loss of its support set at every step."""
     support, support_y, query, query_y = task
     inner = torchopt.MetaSGD(model, lr=RATE)
     initial = torchopt.extract_state_dict(model, by="reference")

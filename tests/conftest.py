@@ -36,9 +36,9 @@ COMPILED, CACHE = "TORCHINDUCTOR_CACHE_DIR", "FIRSTSTEP_CACHE"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """One folder of compiled code for all processes of this run, empty at its start.
+    """Use one folder of compiled code for all processes of this run, empty at its start.
 
-    What one test has compiled the others find there; what another version of the code has compiled nobody.
+    Tests reuse what other tests of the run have compiled, and nothing from another version of the code.
     """
     if COMPILED not in os.environ:  # the workers of pytest-xdist inherit it
         os.environ[COMPILED] = tempfile.mkdtemp(prefix="firststep-tests-compiled-")
@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Slow tests first, a share for each worker, so that no worker ends alone with one; or a random order."""
+    """Run slow tests first, divided over the workers, so that none ends alone with one; or a random order."""
     seed = config.getoption("--order")
     if seed is not None:
         items[:] = _shuffled(items, random.Random(seed))
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _shuffled(items: list[pytest.Item], order: random.Random) -> list[pytest.Item]:
-    """Shuffle the files, and the tests within each: what a file's fixtures make is made once."""
+    """Shuffle the files, and the tests within each file, so that its fixtures are made only once."""
     files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
     order.shuffle(files)
     for tests in files:
@@ -86,7 +86,7 @@ def generator() -> torch.Generator:
 
 @pytest.fixture(scope="module", autouse=True)
 def no_event_loop_left() -> Iterator[None]:
-    """A loop that still runs after a file's tests would break whatever file the process takes next."""
+    """Check that no event loop is left: it would break later test files in the process."""
     yield
     with pytest.raises(RuntimeError, match="no running event loop"):
         asyncio.get_running_loop()
@@ -94,7 +94,7 @@ def no_event_loop_left() -> Iterator[None]:
 
 @pytest.fixture
 def clean_registries() -> Iterator[None]:
-    """What a test registers is gone after it."""
+    """Remove what a test has registered."""
     for package in ("data", "evaluation", "paper"):  # theirs are not loaded by `import firststep`
         importlib.import_module(f"firststep.{package}")
     before = {id(registry): set(registry) for registry in _registries()}
@@ -112,7 +112,7 @@ def _registries() -> list[Registry[object]]:
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[WarmCommands]:
-    """``warm.run([...])`` is a command line of firststep in a process of its own, without its imports."""
+    """Return a runner: ``warm.run([...])`` runs a command line in a new process without import time."""
     commands = WarmCommands()
     yield commands
     commands.close()

@@ -47,7 +47,7 @@ def gradients(module: nn.Module) -> dict[str, Tensor]:
 
 
 def reference(meta: fs.MetaLearner, task: fs.Task, method: str, steps: int = STEPS) -> dict[str, Tensor]:
-    """Plain autograd through repeated rows and an unrolled inner loop with dense Jacobians."""
+    """Compute by plain autograd, with repeated rows, an unrolled inner loop and dense Jacobians."""
     support, support_y, query, query_y = task
     ways = int(support_y.max()) + 1
     stored = {name: p.detach().clone().requires_grad_() for name, p in meta.network.named_parameters()}

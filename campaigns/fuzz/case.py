@@ -50,7 +50,7 @@ class Sandbox:
 
     @property
     def work(self) -> Path:
-        """The working folder; three levels down, so that what climbs out of it is still seen."""
+        """Return the working folder, three levels deep, so that files outside it are noticed too."""
         return self.folder / "a" / "b" / "desk"
 
 

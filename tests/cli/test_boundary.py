@@ -36,7 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def one_line(arguments: Sequence[str], capsys: Captured) -> str:
-    """The line with which a command is refused."""
+    """Return the line with which a command is refused."""
     assert main(list(arguments)) == 2
     captured = capsys.readouterr()
     lines = [line for line in captured.err.splitlines() if not line.endswith("...")]  # progress
@@ -220,7 +220,7 @@ def test_networks_of_the_user_that_fail(module: str, line: str, here: Path, caps
 
 
 def firststep(*arguments: str, **options: object) -> subprocess.Popen[str]:
-    """A real process of the command line."""
+    """Start a real process of the command line."""
     settings: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     command = [sys.executable, "-m", "firststep", *arguments]
     return subprocess.Popen(command, text=True, errors="surrogateescape", **settings)  # type: ignore[call-overload,no-any-return]

@@ -34,7 +34,7 @@ raise SystemExit(status)
 
 @functools.cache
 def help_of(*arguments: str) -> tuple[str, list[str]]:
-    """What a real process shows, and the packages that it has imported."""
+    """Return the output of a real process and the packages that it has imported."""
     done = subprocess.run(
         [sys.executable, "-c", SHOW_LOADED.format(arguments=[*arguments, "--help"])],
         capture_output=True,

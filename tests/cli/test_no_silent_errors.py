@@ -43,7 +43,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def compared() -> float:
-    """The first accuracy after one step in the comparison's table."""
+    """Return the first accuracy after one step in the comparison's table."""
     assert main(["compare", "run", *FEW, "--out", "comparison"]) == 0
     header, *rows = Path("comparison/comparison.csv").read_text().splitlines()
     row = next(line.split(",") for line in rows if line.split(",")[1] == "1")
@@ -113,7 +113,7 @@ def test_two_trainings_at_once_leave_one_run_with_its_own_record(tmp_path: Path)
 
 
 def spoil(run: Run, value: float) -> None:
-    """A weight that is not finite, in a checkpoint that is valid otherwise."""
+    """Write an infinite or NaN weight into an otherwise valid checkpoint."""
     path = run.checkpoint_path("best")
     saved = load_checkpoint(path, torch.device("cpu"))
     saved.model["network.classifier.weight"][0, 0] = value

@@ -18,7 +18,7 @@ from runs import width
 
 
 def write_episode(folder: Path, number: int) -> tuple[Path, Path]:
-    """A test episode as somebody's own images: support/<class>/*.png and query/<class>-*.png."""
+    """Write a test episode as a user's own images: support/<class>/*.png and query/<class>-*.png."""
     split = open_dataset("glyphs").split("test")
     episodes = Episodes(split, ways=5, shots=5, queries=4, seed=77)
     plan = episodes.rows(number)

@@ -19,7 +19,7 @@ needs_photos = pytest.mark.skipif(
 
 
 def write_pattern(path: Path, kind: str, number: int) -> None:
-    """Discs, stripes or a checkerboard, of varying size and colour."""
+    """Draw discs, stripes or a checkerboard of varying size and colour."""
     path.parent.mkdir(parents=True, exist_ok=True)
     y, x = np.mgrid[:64, :64]
     width = 6 + number % 4

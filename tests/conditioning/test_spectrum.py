@@ -13,7 +13,7 @@ positive = st.floats(1e-3, 1e3)
 
 
 def rotated(values: list[float], seed: int = 0) -> torch.Tensor:
-    """A symmetric matrix with these eigenvalues and random eigenvectors."""
+    """Return a symmetric matrix with these eigenvalues and random eigenvectors."""
     g = torch.Generator().manual_seed(seed)
     basis, _ = torch.linalg.qr(torch.randn(len(values), len(values), generator=g, dtype=torch.float64))
     return basis @ torch.diag(torch.tensor(values, dtype=torch.float64)) @ basis.T

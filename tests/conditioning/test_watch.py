@@ -27,7 +27,7 @@ def batch(seed: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def reference(model: nn.Module, params: dict[str, Tensor], x: Tensor, y: Tensor, psi: list[str]) -> Tensor:
-    """The Gram matrix of the classifier by dense Jacobians."""
+    """Return the Gram matrix of the classifier by dense Jacobians."""
     return dense_gram(lambda p: naive_residuals(functional_call(model, p, (x,)), y), params, psi)
 
 

@@ -42,7 +42,7 @@ def same_run(first: Path, second: Path) -> None:
 
 
 def commands(where: Path) -> list[list[str]]:
-    """Meta-updates of every model, of the last as many as the kills need, and a test of it."""
+    """Return the commands that train every model and test the last one."""
     trainings = [["train", *TWENTY, *flags, "--out", str(where / name)] for name, flags in LEARNERS.items()]
     test = ["evaluate", str(where / "conditioned"), "--steps", "0", "2", "--auto", "--episodes", "5"]
     return [*trainings, test]
@@ -136,7 +136,7 @@ def test_other_commands_are_not_for_torchrun(monkeypatch: pytest.MonkeyPatch, ca
 
 
 def rank_of(torchrun_process: int, rank: int) -> int:
-    """The process id of a rank among torchrun's children."""
+    """Return the process id of a rank among torchrun's children."""
     for child in Path(f"/proc/{torchrun_process}/task/{torchrun_process}/children").read_text().split():
         if f"\0RANK={rank}\0".encode() in b"\0" + Path(f"/proc/{child}/environ").read_bytes():
             return int(child)

@@ -89,7 +89,7 @@ def test_pages_install_from_a_clone_until_there_is_a_release() -> None:
 
 @pytest.fixture
 def parse_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments are understood or refused; what they ask for is not carried out."""
+    """Parse arguments without running the command."""
 
     def accepting(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -109,7 +109,7 @@ def parses(words: list[str]) -> bool:
 def modules_of_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[Path, str], None]]:
-    """Makes the module that a page imports by ``--import NAME``: it consists of the page's Python blocks."""
+    """Make the module that a page imports by ``--import NAME`` from the page's Python blocks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(VARIABLE, "")
     monkeypatch.setattr(sys, "path", list(sys.path))

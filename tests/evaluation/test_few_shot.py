@@ -17,7 +17,7 @@ from firststep.evaluation._few_shot_head import NONE_LIMIT, HeadForm
 def blobs(
     counts: tuple[int, ...], spread: float = 0.5, seed: int = 0, size: int = 12
 ) -> tuple[Tensor, Tensor]:
-    """Rectified noise around a pattern per class."""
+    """Return rectified noise around one pattern per class."""
     generator = torch.Generator().manual_seed(seed)
     patterns = torch.randn(8, size, dtype=torch.float64, generator=torch.Generator().manual_seed(99))
     labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))

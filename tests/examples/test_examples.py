@@ -30,7 +30,7 @@ def task64(seed: int = 3) -> ToyTask:
 
 
 def reference(model: Perceptron, task: ToyTask, gamma: float) -> tuple[float, dict[str, torch.Tensor]]:
-    """Outer loss and its gradient with dense Jacobians, written out in plain autograd."""
+    """Return the outer loss and its gradient by dense Jacobians and plain autograd."""
     support, support_y, query, query_y = task
     start = dict(model.named_parameters())
     params, conditioning_loss = dict(start), torch.zeros((), dtype=torch.float64)

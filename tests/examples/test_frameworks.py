@@ -19,7 +19,7 @@ UPDATES = 12
 
 @pytest.fixture(scope="module")
 def expected() -> torch.Tensor:
-    """Accuracies after every step of the plain loop."""
+    """Return the accuracies after every step of the plain loop."""
     found = task_loader.main(UPDATES, workers=0)
     assert found[1] > 0.25  # chance is 0.2
     return found

@@ -64,7 +64,7 @@ def network(name: str, inputs: int = 3, outputs: int = 2) -> nn.Module:
 
 
 def task(name: str, n: int = 4, inputs: int = 3, outputs: int = 2, seed: int = 0) -> tuple[Any, ...]:
-    """A support set of n samples and a query set of n + 1."""
+    """Return a support set of n samples and a query set of n + 1."""
     g = torch.Generator().manual_seed(seed)
 
     def half(count: int) -> tuple[Tensor, Tensor]:
@@ -92,7 +92,7 @@ def residual_vector(name: str, z: Tensor, y: Tensor, kind: str) -> Tensor:
 
 
 def log_variance_of_non_zero(jacobian: Tensor) -> Tensor:
-    """Var(log10 λ) over the min(n, p) eigenvalues that a full-rank Jacobian has."""
+    """Return Var(log10 λ) over the min(n, p) eigenvalues of a full-rank Jacobian."""
     small = jacobian @ jacobian.T if len(jacobian) <= jacobian.shape[1] else jacobian.T @ jacobian
     return torch.linalg.eigvalsh(small).log10().var(correction=0)
 

@@ -133,7 +133,7 @@ def momentum(rate: float) -> Formula:
 
 
 def adam(rate: float, betas: tuple[float, float] = (0.9, 0.999)) -> Formula:
-    """Both means as weighted sums over the gradients of all steps, whose weights sum to 1."""
+    """Compute both means as weighted sums over all gradients; the weights sum to 1."""
     past: list[Params] = []
 
     def mean(values: list[Tensor], beta: float) -> Tensor:

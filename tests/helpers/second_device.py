@@ -158,7 +158,7 @@ def _stays(source: Tensor, device: torch.device | None = None, **_: Any) -> bool
 
 
 def _move(source: Tensor, device: torch.device, **options: Any) -> Tensor:
-    """``source.to(device)`` from the device to the CPU, or the reverse."""
+    """Compute ``source.to(device)`` from the device to the CPU, or the reverse."""
     if isinstance(source, OnSecond):
         _synchronisations.append("copy to the CPU")
         return aten._to_copy.default(source.held, **options)

@@ -24,7 +24,7 @@ from warm_cli import WarmCommands
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose configuration has paths of this machine, with a stored test."""
+    """Return a run with paths of this machine in its configuration, and a stored test."""
     folder = tmp_path_factory.mktemp("private") / "run"
     made = tiny_run(folder, log="none", head="shared")
     made.change(replace(made.config, cache=folder.parent / "cache", init=str(folder.parent / "weights")))
@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def private_words(folder: Path, secret: str) -> list[str]:
-    """Files in which a word of this machine's paths stands."""
+    """Return the files that contain a part of this machine's paths."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) >= 2
     return [path.name for path in files if secret.encode() in path.read_bytes()]

@@ -42,7 +42,7 @@ def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
 
 
 def notice(source: str) -> None:
-    """What Ray's listening thread does with a message from a node."""
+    """Handle a node's message as Ray's listening thread does."""
     from ray._private.worker import print_to_stdstream
 
     print_to_stdstream({"lines": ["raylet died"], "pid": source, "is_err": False}, ignore_prefix=False)
@@ -81,7 +81,7 @@ def test_an_address_where_nobody_listens_is_refused_at_once(
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The driver's node, without CPUs for tasks, and two nodes of one CPU each."""
+    """Start the driver's node, without CPUs for tasks, and two nodes with one CPU each."""
     ray = pytest.importorskip("ray", reason="the optional extra ray is not installed")
     from ray.cluster_utils import Cluster
 

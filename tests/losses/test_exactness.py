@@ -18,7 +18,7 @@ SUBSETS: list[Any] = ["cls", "all", ("0.*", "hidden.*"), "cls+emb"]
 
 
 def patterns(module: torch.nn.Module, subset: Any) -> Any:
-    """The patterns of a subset that the network has."""
+    """Return the patterns of a subset that the network has."""
     if isinstance(subset, str):
         return subset
     names = [name for name, _ in module.named_parameters()]

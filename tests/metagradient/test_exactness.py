@@ -31,7 +31,7 @@ def log_kappa(gram: torch.Tensor) -> torch.Tensor:
 def prepared(
     name: str, network: Callable[[], nn.Module] = shallow_conv
 ) -> tuple[Method, FunctionalModule, Params]:
-    """A method trained for two steps, so that a third is beyond its horizon."""
+    """Build a method for two steps, so that a third is beyond its horizon."""
     method = build_method(name, RATE, steps=2)
     model = FunctionalModule(method.prepare(network(), None))
     return method, model, perturbed_rule_params(method, model)

@@ -16,7 +16,7 @@ from zoo import WAYS, WORDS, images, in_zoo, task_of, two_inputs
 
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> list[GraphModule]:
-    """Graphs are run operation by operation, which takes seconds where compiling them takes minutes."""
+    """Run graphs operation by operation in seconds; compiling them takes minutes."""
     graphs: list[GraphModule] = []
 
     def keep(graph: GraphModule, leaves: list[Tensor]) -> GraphModule:

@@ -20,7 +20,7 @@ def as_dict(task: Task) -> Task:
 
 
 def results(meta: MetaLearner, task: Task) -> list[Tensor]:
-    """Everything that takes inputs."""
+    """Call everything that takes inputs."""
     x, y = task.support_x, task.support_y
     loss = meta([task])
     loss.backward()

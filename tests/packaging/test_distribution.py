@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Distribution:
 
 @pytest.fixture(scope="module")
 def installed(built: Distribution, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The wheel in an environment of its own, with what it needs borrowed from this one."""
+    """Install the wheel in a new environment that borrows its dependencies from this one."""
     environment = empty_environment(tmp_path_factory.mktemp("environment") / "venv", pip=False)
     pip = [sys.executable, "-m", "pip", "--python", str(environment.python), "install", "--quiet"]
     run([*pip, "--no-deps", "--no-index", "--disable-pip-version-check", str(built.wheel)])

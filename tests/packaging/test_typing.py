@@ -33,7 +33,7 @@ def test_make_types_includes_the_users_module() -> None:
 
 
 def errors_of_pyright(folder: Path, file: str) -> list[int]:
-    """Lines with an error."""
+    """Return the lines with an error."""
     done = subprocess.run(
         [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, file],
         cwd=folder,

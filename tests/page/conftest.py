@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the run ``plain`` of a head per class and ``shared`` of one row for all."""
+    """Return a folder with the runs ``plain`` (a per-class head) and ``shared`` (one row for all)."""
     folder = tmp_path_factory.mktemp("a place of its own") / "runs"
     tiny_run(folder / "plain", conditioning="none")
     tiny_run(folder / "shared", head="shared")
@@ -62,7 +62,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def tab(browser: Any, page: ServedPage) -> Iterator[Tab]:
-    """A page that has just been opened; in the end nothing was wrong, and nothing went outside."""
+    """Open a page; at the end, check that it had no errors and sent nothing outside."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     opened = Tab(context, page.address.url)
     yield opened

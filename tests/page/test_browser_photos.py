@@ -45,7 +45,7 @@ def phone(browser: Any, photos: ServedPage) -> Iterator[Tab]:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Path:
-    """One picture a class; two classes have the same one."""
+    """Write one picture per class; two classes have the same one."""
     castle = np.random.default_rng(0).integers(0, 255, (4, 4, 3)).astype(np.uint8)
     fish = np.zeros((4, 4, 3), np.uint8)
     fish[:2] = 30, 90, 200

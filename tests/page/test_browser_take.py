@@ -20,7 +20,7 @@ from warm_cli import WarmCommands
 
 
 def saved(tab: Tab, name: str, folder: Path) -> Path:
-    """The file that a button downloads."""
+    """Return the file that a button downloads."""
     with tab.page.expect_download() as download:
         tab.button(name).click()
     path = folder / download.value.suggested_filename

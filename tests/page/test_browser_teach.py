@@ -16,7 +16,7 @@ from served_page import ServedPage, png
 
 
 def picture(shape: str = "square", side: int = 48) -> np.ndarray:
-    """Dark ink on light paper."""
+    """Draw dark ink on light paper."""
     pixels = np.full((side, side), 250, dtype=np.uint8)
     if shape == "square":
         pixels[10:38, 10:38] = 20

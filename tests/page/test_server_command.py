@@ -24,7 +24,7 @@ Captured = pytest.CaptureFixture[str]
 
 @contextmanager
 def started(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The process and the address that it printed."""
+    """Start the process and return it with the printed address."""
     command = [sys.executable, "-m", "firststep", "page", *map(str, arguments)]
     process = subprocess.Popen(
         command,

@@ -22,7 +22,7 @@ KEY = "16-grey-ink"
 
 
 def stroke(size: tuple[int, int] = (40, 40)) -> np.ndarray:
-    """A light hook on black, not alike in any of its turns."""
+    """Draw a light hook on black that no rotation maps to itself."""
     drawn = np.zeros((size[1], size[0]), np.uint8)
     drawn[size[1] // 5 : size[1] // 5 + 5, size[0] // 8 : size[0] // 2] = 230
     drawn[size[1] // 5 : size[1] * 3 // 4, size[0] // 8 : size[0] // 8 + 5] = 150
@@ -119,7 +119,7 @@ def test_the_name_of_a_file_is_never_a_path_to_it(page: ServedPage, tmp_path: Pa
 
 
 def bomb(side: int) -> bytes:
-    """A PNG that says it has side² pixels, and nearly nothing in it."""
+    """Return an almost empty PNG that declares side² pixels."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         check = struct.pack(">I", zlib.crc32(kind + content))

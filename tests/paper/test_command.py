@@ -96,7 +96,7 @@ def test_what_is_done_is_not_done_again_and_all_results_come_on_one_page(
 
 
 def _cifar_fs(root: Path) -> Path:
-    """A small copy: six classes a split, eight images each."""
+    """Write a small copy: six classes per split, eight images each."""
     root.mkdir()
     generator = np.random.default_rng(0)
     for split in ("train", "val", "test"):

@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "paper.md"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The documented example as a user's own file."""
+    """Write the documented example as a user's own file."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     path = tmp_path / "my_experiment.py"
     path.write_text(code, encoding="utf-8")

@@ -32,7 +32,7 @@ def clipped_meta_sgd(grads: Params, values: Params, rule_params: Params, k: int,
 
 
 def gap_of_meta_sgd(grads: Params, values: Params, rule_params: Params, k: int, loss: object) -> Params:
-    """Two rules with parameters: learned rates, then a learned scale along singular directions."""
+    """Compose two rules with parameters: learned rates, then a learned scale along singular directions."""
 
     def transformed(name: str) -> Tensor:
         grad = -rule_params[f"0.rate.{name}"] * grads[name]

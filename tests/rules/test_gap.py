@@ -13,7 +13,7 @@ RULE = gap(1.0)
 
 
 def matrix(values: list[float], rows: int, columns: int) -> Tensor:
-    """A gradient [rows, columns, 1, 1] with these singular values."""
+    """Return a gradient [rows, columns, 1, 1] with these singular values."""
     source = generator(1)
     rank = min(rows, columns)
     left = torch.linalg.qr(torch.randn(rows, rank, generator=source, dtype=torch.float64)).Q

@@ -33,7 +33,7 @@ def step_of(model: FunctionalModule, x: Tensor, y: Tensor, rule: fs.Rule | None 
 
 
 def dense_step(model: FunctionalModule, x: Tensor, y: Tensor) -> Tensor:
-    """The minimum of |r + J δ|² + λ |δ|² by least squares on the stacked system."""
+    """Return the minimum of |r + J δ|² + λ |δ|² by least squares on the stacked system."""
     params = {name: value.detach() for name, value in model.params().items()}
     names, shapes = list(params), [value.shape for value in params.values()]
 

@@ -23,7 +23,7 @@ Numbers = dict[tuple[int, str], float]
 
 
 def expected(run: Run) -> Numbers:
-    """The numbers of metrics.jsonl, with the inner step after a slash."""
+    """Return the numbers of metrics.jsonl, named with the inner step after a slash."""
     found: Numbers = {}
     for entry in run.metrics():
         for name, value in entry.items():
@@ -70,7 +70,7 @@ def in_mlflow(run: Run) -> Numbers:
 
 
 def in_wandb(run: Run) -> Numbers:
-    """Of the offline files, which ``wandb sync`` uploads."""
+    """Return the records of the offline files, which ``wandb sync`` uploads."""
     from wandb.proto import wandb_internal_pb2
 
     identity = (run.folder / "wandb-run.txt").read_text().strip()
@@ -92,7 +92,7 @@ def in_wandb(run: Run) -> Numbers:
 
 
 def leveldb_records(content: bytes, header: int = 7, block: int = 32768) -> Iterator[bytes]:
-    """LevelDB's log format, after wandb's header: crc (4 bytes), length (2), type (1: whole, 2-4: parts)."""
+    """Parse LevelDB's log after wandb's header: crc (4 bytes), length (2), type (1: whole, 2-4: parts)."""
     place, collected = header, b""
     while place + 7 <= len(content):
         if block - place % block < 7:  # the rest of a block is padding

@@ -45,7 +45,7 @@ OUTER = replace(
 
 
 def by_hand(config: TrainConfig) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """The same training in a plain PyTorch loop: the weights, and their average."""
+    """Run the same training as a plain PyTorch loop; return the weights and their average."""
     data = open_data(config)
     meta = build_meta_learner(config, data.preprocessing)
     episodes = training_episodes(config, data)

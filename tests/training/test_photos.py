@@ -35,7 +35,7 @@ needs_photos = pytest.mark.skipif(
 
 
 def write_images(folder: Path, split: str, classes: int, images: int) -> None:
-    """Noise with a colour of each class."""
+    """Return noise with one colour per class."""
     generator = np.random.default_rng(0)
     for label in range(classes):
         (folder / split / f"{split}{label}").mkdir(parents=True)

@@ -27,7 +27,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def run(trained: Run, tmp_path: Path) -> Run:
-    """A copy that a test may damage."""
+    """Return a copy that a test may damage."""
     for path in sorted(trained.folder.rglob("*")):
         copy = tmp_path / path.relative_to(trained.folder)
         copy.mkdir() if path.is_dir() else copy.write_bytes(path.read_bytes())
@@ -98,7 +98,7 @@ def test_metrics_that_are_a_pipe_are_not_waited_for(run: Run) -> None:
 
 
 def rewrite(path: Path, change: Change, halves: bool = False) -> None:
-    """The checkpoint with another header, or with numbers of half precision."""
+    """Rewrite the checkpoint with another header, or with numbers in half precision."""
     with safe_open(path, "pt") as file:
         ((name, text),) = file.metadata().items()
     state = json.loads(text)

@@ -31,7 +31,7 @@ from warm_cli import WarmCommands
 
 
 def same_files(first: Path, second: Path) -> None:
-    """Bit-identical checkpoints and metrics."""
+    """Check that checkpoints and metrics are bit-identical."""
     for name in ("checkpoints/last.safetensors", "checkpoints/best.safetensors", "metrics.jsonl"):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 

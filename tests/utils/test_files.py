@@ -31,7 +31,7 @@ with replacing(Path(sys.argv[1])) as temporary:
 
 @pytest.fixture
 def writer(tmp_path: Path) -> subprocess.Popen[str]:
-    """A process that is in the middle of writing ``tmp_path / "a[1].txt"``."""
+    """Start a process that is in the middle of writing ``tmp_path / "a[1].txt"``."""
     command = [sys.executable, "-c", WRITER, str(tmp_path / "a[1].txt")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -41,7 +41,7 @@ def expected() -> list[torch.Tensor]:
 
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder of a new cache, which has only the C++ of this test."""
+    """Return the folder of a new cache, which contains only this test's C++."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     return tmp_path
 

@@ -28,7 +28,7 @@ CHANNELS, SIZE, IMAGES = 6, 20, 5
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Buffers of a step and its pull-back, for a network with pooling."""
+    """Return buffers of a step and its pull-back, for a network with pooling."""
     found: list[Any] = []
     codegen = GraphLowering.codegen
 

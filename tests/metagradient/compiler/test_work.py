@@ -35,7 +35,7 @@ class Graphs(NamedTuple):
 
 @pytest.fixture(scope="module", params=["conv4", "resnet10"])
 def graphs(request: pytest.FixtureRequest) -> tuple[FunctionalModule, Graphs]:
-    """Graphs for 5 images of 84 px, as they go to the compiler."""
+    """Return the graphs for 5 images of 84 px as the compiler gets them."""
     model = FunctionalModule(build_backbone(request.param, image_size=84, channels=3))
     images = torch.randn(5, 3, 84, 84, generator=generator(0))
     found: list[GraphModule] = []
@@ -116,7 +116,7 @@ class RowGraphs(NamedTuple):
 
 @pytest.fixture(scope="module", params=["conv4", "resnet10"])
 def row_graphs(request: pytest.FixtureRequest) -> RowGraphs:
-    """Graphs of conditioning on all parameters, for 5 images of 32 px."""
+    """Return the graphs of conditioning on all parameters, for 5 images of 32 px."""
     model = FunctionalModule(build_backbone(request.param, image_size=32, channels=3))
     images = torch.randn(5, 3, 32, 32, generator=generator(0)).to(memory_format=torch.channels_last)
     found: list[GraphModule] = []
