@@ -76,7 +76,7 @@ release-check: $(READY)  ## build wheel and sdist into dist/, check them, instal
 docs: $(READY)  ## the documentation site, into site/: open site/index.html, no server and no network needed
 	@$(BIN)/python -m docsite build
 
-docs-write: $(READY)  ## fill the generated parts of the pages anew: tables, the reference, the figure of speed
+docs-write: $(READY)  ## fill the generated parts of the pages: tables, the reference, the figure of speed
 	@$(BIN)/python -m docsite write
 
 readability: $(READY)  ## words per sentence of every page of the documentation, the longest first

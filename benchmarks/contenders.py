@@ -198,7 +198,7 @@ CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
     "plain autograd, loop + emb": lambda network, steps: plain(network, steps, "emb"),
     "plain autograd, loop + all": lambda network, steps: plain(network, steps, "all"),
 }
-"""What is after a plus sign is the constrained parameter subset."""
+"""The part after a plus sign is the constrained parameter subset."""
 
 
 def _double(subset: str | None, compile: bool) -> Callable[[str, int], Compute]:

@@ -18,7 +18,7 @@ Compute = Callable[[], object]
 
 
 class Forms(NamedTuple):
-    """All routines per form. The ones named ours are those that compiled graphs use."""
+    """Return all routines per form; compiled graphs use those named ours."""
 
     forward: Compute
     forward_ours: Compute

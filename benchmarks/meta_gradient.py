@@ -123,12 +123,12 @@ class Measured:
     seconds: dict[str, float]
     peak: dict[str, float]
     later_peak: dict[str, float]
-    """Without the first call."""
+    """Seconds, without the first call."""
     first: dict[str, float]
     own_floor: float = math.nan
-    """With every convolution at its own best speed."""
+    """Seconds if every convolution ran at its own best speed."""
     floor_of_all: float = math.nan
-    """With conditioning on all parameters; earlier runs did not have it."""
+    """Seconds with conditioning on all parameters; missing in earlier runs."""
     code: str = ""
     """The commit; settings of two commits are not compared."""
 

@@ -4,7 +4,7 @@ python benchmarks/regression.py [--problems sinusoid-10 sinusoid-5] [--seeds 0 1
     [--split val] [--runs runs/regression] [--out results/regression] [--at-once 2]
 
 Every training is a run in the folder of the runs. Finished ones are skipped and interrupted ones resumed, so
-the same command goes on where it stopped. The folder of the results gets numbers.csv (every run and step),
+the same command resumes where it stopped. The folder of the results gets numbers.csv (every run and step),
 over-seeds.csv (means with the half-width of Student's t over the seeds) and README.md. Choose on ``--split
 val``; ``--split test`` only for what was chosen.
 """

@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results.md")
     parser.add_argument("--go-on", action="store_true", help="measure only what --out lacks")
     parser.add_argument(
-        "--compiled", type=Path, metavar="FOLDER", help="of compiled code that is kept, to go on with it"
+        "--compiled", type=Path, metavar="FOLDER", help="cache of compiled code from an interrupted run"
     )
     options = parser.parse_args()
     wanted = [one for one in SETTINGS if options.only in f"{one.network}, K = {one.steps}"]

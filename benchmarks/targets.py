@@ -1,4 +1,4 @@
-"""What we want of the engine, as ratios within one run, and whether this run has it."""
+"""Targets of the engine, as ratios within one run, and whether this run reaches them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of one compiled meta-gradient goes, by torch's profiler.
+"""Profile one compiled meta-gradient by torch's profiler.
 
 python benchmarks/time_shares.py "Conv4-64, 84 px" 5
 python benchmarks/time_shares.py "Conv4-32, 28 px" 5 all        # with conditioning on these parameters
@@ -14,7 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from contenders import CONTENDERS
 
-# What a profiled operation's name contains, first match counts.
+# Part of a profiled operation's name; the first match counts.
 PARTS = {
     "convolutions, ours": ("winograd_convolution", "few_channels"),
     "kernel gradients, ours": ("winograd_gradient", "direct_gradient"),

@@ -38,7 +38,7 @@ Stream = Literal["kept", "full", "closed pipe", "closed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """All that a child does not share with its parent."""
+    """State that a child does not share with its parent."""
 
     cwd: Path
     environment: Mapping[str, str]
@@ -173,7 +173,7 @@ def _live(function: Function, surroundings: Surroundings, out: int, err: int) ->
         atexit._clear()
         atexit.register(logging.shutdown)
         atexit.register(multiprocessing.util._exit_function)  # type: ignore[attr-defined]
-        # multiprocessing imports __main__ anew in its workers: it must be what a user has started.
+        # multiprocessing imports __main__ again in its workers: it must be what a user has started.
         sys.modules["__main__"] = importlib.import_module("firststep.__main__")
         if surroundings.before is not None:
             surroundings.before()

@@ -15,7 +15,7 @@ from docsite.paths import ROOT
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE")
 FOLDERS = ("docs", "notebooks", "results", "benchmarks")
 ENDINGS = {".md", ".png", ".svg", ".csv", ".json", ".css", ".js", ".html", ".ipynb"}
-"""What pages show or link to; programs stay behind."""
+"""Types of files that pages show or link to; programs are left out."""
 LEFT_OUT = {"result.json", "results.json"}
 """Large, read by our own commands, linked by no page."""
 

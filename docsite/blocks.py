@@ -30,7 +30,7 @@ def pages() -> list[Path]:
 
 
 def filled(text: str, generators: Mapping[str, Generator]) -> str:
-    """Return the text of a page with its generated parts made anew."""
+    """Return the text of a page with its generated parts made again."""
 
     def fill(block: re.Match[str]) -> str:
         if block["name"] not in generators:

@@ -24,7 +24,7 @@ class Built:
 
 
 class BuildFailed(Exception):
-    """What was wrong, as lines for the reader."""
+    """Errors of the build, one line each."""
 
 
 def build(source: Path, site: Path) -> Built:

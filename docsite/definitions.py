@@ -1,4 +1,4 @@
-"""Where a public name is defined, and its docstring: read from the source, as attributes have one too."""
+"""Find definition and docstring of a public name in the source: attributes have docstrings too."""
 
 from __future__ import annotations
 

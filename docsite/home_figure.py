@@ -34,7 +34,7 @@ GRID = "#808080"
 
 @dataclass(frozen=True)
 class StoredEvaluation:
-    """What the figure needs of an evaluation."""
+    """The part of an evaluation that the figure needs."""
 
     run: str
     label: str

@@ -1,4 +1,4 @@
-"""What a built page would fetch from elsewhere when it is opened. Links that a reader may follow are fine."""
+"""Find what a built page would fetch from other sites when it is opened; plain links are allowed."""
 
 from __future__ import annotations
 

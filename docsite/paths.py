@@ -1,4 +1,4 @@
-"""Where the repository and the parts of the site are."""
+"""Paths of the repository and of the parts of the site."""
 
 from pathlib import Path
 

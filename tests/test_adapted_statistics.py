@@ -22,7 +22,7 @@ def normalised(norm: nn.Module) -> nn.Module:
 
 
 class NormAndActivation(nn.BatchNorm2d):
-    """As in timm: a batch norm with more settings than torch's."""
+    """A batch norm with more settings than torch's, like timm's."""
 
     def __init__(self, channels: int, activation: type[nn.Module] = nn.ReLU, **options: bool) -> None:
         super().__init__(channels, **options)

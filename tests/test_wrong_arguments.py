@@ -1,4 +1,4 @@
-"""What people pass by mistake: labels, modes, rules, compiled networks, stacked batches."""
+"""Arguments that people pass by mistake: labels, modes, rules, compiled networks, stacked batches."""
 
 from __future__ import annotations
 

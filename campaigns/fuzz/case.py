@@ -43,7 +43,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Where a case lives: its folder, and the stock that it may read."""
+    """The folder of a case, and the stock that it may read."""
 
     folder: Path
     stock: Stock

@@ -30,7 +30,7 @@ ODD_NAMES = (
     *(b"\xff\xfe.png", b"caf\xe9/1.png", b"[bold]x[/red]/[/].png", b"two\nlines/a\nb\x1b[31m.png"),
     *("É/1.png".encode(), "E\u0301/1.png".encode(), b" .png", b"C:/0.png", b"x" * 240 + b"/0.png", b"nul"),
 )  # fmt: skip
-"""In no encoding, with markup, line breaks and control characters, alike but for accents, very long."""
+"""Names that are undecodable, contain markup or control characters, differ only in accents, or are long."""
 
 
 def damage_file(rng: Random, path: Path) -> str:

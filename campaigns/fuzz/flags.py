@@ -37,7 +37,7 @@ PATHS: Values = (
 TYPES = {"INT": NUMBERS, "FLOAT": RATES, "PIXELS": NUMBERS, "N": NUMBERS} | dict.fromkeys(
     ("PATH", "FOLDER", "FILE"), PATHS
 )
-"""How a help names the type of a flag: values. All other types are words."""
+"""Type of a flag as the help shows it → values. All other types are words."""
 MORE: dict[str, Values] = {
     "--device": ("gpu", "cuda:99", "cuda", "meta", "mps", "cpu:7", "xla"),
     "--init": (*PATHS, "builtin:glyphs", "builtin:nothing"),
@@ -126,7 +126,7 @@ def _outputs(arguments: list[str]) -> list[str]:
 
 
 def _changed(rng: Random, arguments: list[str], flags: dict[str, Values]) -> list[str]:
-    """Return the line without a word, with a word too many, or with another value of a flag."""
+    """Return the line with one word less, one word more, or another value of a flag."""
     action, at = rng.random(), rng.randrange(len(arguments) + 1)
     if action < 0.06:
         return arguments[:at] + arguments[at + 1 :]

@@ -1,4 +1,4 @@
-"""What a child may use, and calls of the library as a child's function."""
+"""Limits of a child process, and calls of the library as a child's function."""
 
 from __future__ import annotations
 

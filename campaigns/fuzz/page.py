@@ -1,4 +1,4 @@
-"""Requests to the page, damaged: each gets an answer that is no error of ours, and the page goes on."""
+"""Requests to the page, damaged: each gets an answer without an internal error, and the page runs on."""
 
 from __future__ import annotations
 

@@ -208,15 +208,15 @@ def _kill(workload: Workload, child: Child, rng: Random) -> str:
 
 
 def _finish(case: _Case) -> list[Violation]:
-    """Run the command that goes on after a kill; it must end well."""
+    """Run the command that resumes after a kill; it must succeed."""
     arguments = case.workload.go_on(case.work, case.stock)
     outcome = case.start(case.surroundings, arguments).wait(case.workload.seconds, GRACE)
     if outcome.status != 0 or outcome.timed_out:
-        promise = f"{_family(case.kind)}: cannot go on after a kill"
+        promise = f"{_family(case.kind)}: cannot resume after a kill"
         details = f"firststep {' '.join(arguments)[:100]}: exit {outcome.status}: {outcome.stderr[-400:]}"
         return [Violation(promise=promise, details=details.replace("\n", " ⏎ "))]
     if outcome.left_behind:
-        promise = f"{case.kind}: a process is left after going on"
+        promise = f"{case.kind}: a process is left after resuming"
         return [Violation(promise=promise, details="; ".join(outcome.left_behind))]
     return []
 

@@ -1,4 +1,4 @@
-"""What is killed: each command that writes, how it goes on after a kill, and what it reads."""
+"""The commands that are killed: each command that writes, how it is resumed, and what it reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OUTER_LOOP = (
     *("--optimizer", "adamw", "--schedule", "cosine", "--warmup", "1", "--clip-norm", "1", "--ema", "0.9"),
     *("--head", "shared", "--select-step", "1"),
 )
-"""All that an outer loop can have, so that all of it must survive."""
+"""All options of the outer loop, so that each of them must survive a kill."""
 SMALL = (
     *("--filters", "4", "--image-size", "16", "--epochs", "3", "--batch", "4", "--threads", "1"),
     *("--validation-episodes", "2", "--ways", "2", "--shots", "1", "--queries", "1"),

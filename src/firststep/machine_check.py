@@ -57,7 +57,7 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineReport:
-    """What was checked and measured; :meth:`to_json` is meant to be attached to an issue."""
+    """The checks and measurements of a machine; attach :meth:`to_json` to an issue."""
 
     machine: dict[str, Any]
     device: str

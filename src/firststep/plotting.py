@@ -28,7 +28,7 @@ DASHES = ("-", "--", "-.")
 BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 GREY = "#7F7F7F"
 CONDITIONED = " + conditioning"
-"""What follows the name of a method that was trained with the conditioning loss."""
+"""Suffix of methods that were trained with the conditioning loss."""
 STYLES = {
     "conditioned": (BLUE, "o", "-"),
     "maml": (VERMILION, "s", "--"),

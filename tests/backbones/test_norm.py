@@ -70,7 +70,7 @@ def test_two_orders_are_finite_differences() -> None:
 
 
 def test_the_last_order_may_be_taken_without_a_graph() -> None:
-    """As the engine does; there the known means are used instead of being computed once more."""
+    """The engine differentiates like this; it uses the known means instead of recomputing them."""
     arguments = inputs((4, 3, 2, 5), seed=1)
     results = []
     for function in (by_hand, plain):

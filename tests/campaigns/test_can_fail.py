@@ -156,7 +156,7 @@ elif what == "signal":
 
 
 def test_the_warm_process_sees_what_its_children_do(tmp_path: Path) -> None:
-    """In a process of its own, because pytest has threads."""
+    """Run in a separate process, because pytest has threads."""
     import subprocess
 
     (tmp_path / "broken.py").write_text(BROKEN)

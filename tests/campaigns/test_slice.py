@@ -13,7 +13,7 @@ from campaigns.fuzz import KINDS
 ROOT = Path(__file__).parents[2]
 
 KILLED = ("train-maml", "train-meta-sgd", "data-folder", "data-archive", "evaluate", "adapt", "paper-inline")
-"""Of the kills, those without processes of their own, which take seconds each to start."""
+"""Only kills that start no further processes, which take seconds each."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What adapt shows and keeps: tables that fit the terminal, and results that outlive a failed export."""
+"""Output and files of adapt: tables that fit the terminal, and results that outlive a failed export."""
 
 from __future__ import annotations
 

@@ -285,6 +285,6 @@ def test_ctrl_c_while_it_starts_is_one_line(seconds: float) -> None:
 
 
 def test_a_warning_is_one_line(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    boundary._show_warning("compiling failed,\n going on", RuntimeWarning, "file.py", 3)
+    boundary._show_warning("compiling failed,\n continuing", RuntimeWarning, "file.py", 3)
     boundary._show_warning("old", DeprecationWarning, "file.py", 3)
-    assert capsys.readouterr().err == "firststep: warning: compiling failed, going on\n"
+    assert capsys.readouterr().err == "firststep: warning: compiling failed, continuing\n"

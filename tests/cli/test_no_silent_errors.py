@@ -1,4 +1,4 @@
-"""What once gave a wrong answer without a word is refused, or right."""
+"""Inputs that once gave a wrong result silently are refused, or give the right one."""
 
 from __future__ import annotations
 

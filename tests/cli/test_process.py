@@ -1,4 +1,4 @@
-"""What the commands set for their own process, and what they leave alone."""
+"""Process-wide settings that commands make, and those that they leave alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes with the package: the built-in models adapt to images, and the demo runs through."""
+"""The models in the package adapt to images, and the demo runs."""
 
 from __future__ import annotations
 

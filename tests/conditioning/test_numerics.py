@@ -1,4 +1,4 @@
-"""Where the naive formulas give NaN: zero losses, identical images, huge logits, one sample, a hundred."""
+"""Cases of NaN in naive formulas: zero losses, identical images, huge logits, one sample, a hundred."""
 
 from __future__ import annotations
 

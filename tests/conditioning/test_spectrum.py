@@ -1,4 +1,4 @@
-"""What the loss must be: scale-free, zero for equal eigenvalues, with the gradient of finite differences."""
+"""The loss is scale-free, zero for equal eigenvalues, and has the gradient of finite differences."""
 
 from __future__ import annotations
 

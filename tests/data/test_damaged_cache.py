@@ -43,7 +43,7 @@ def test_flipped_bit_is_refused_when_its_image_is_used_and_made_again(dataset: C
     flip(dataset.folder / "train.u8")
     path = dataset.folder.parents[1]
     again = open_dataset("folder", path)  # the image has not been read yet
-    with pytest.raises(FirststepError, match=r"damaged: image 0 of train .* made anew") as caught:
+    with pytest.raises(FirststepError, match=r"damaged: image 0 of train .* rebuilt") as caught:
         use_all(again)
     assert str(dataset.folder) in str(caught.value)
     seen: list[str] = []

@@ -117,7 +117,7 @@ def test_what_cannot_be_trained_ends_all_ranks_with_one_line(tmp_path: Path) -> 
 def test_a_run_that_is_there_goes_on_only_when_it_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    """As torchrun starts the same command again; here a launch of one process."""
+    """torchrun repeats the same command like this; here in one process."""
     run = tiny_run(tmp_path / "run")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     again = ["train", *TINY_FLAGS, "--out", str(run.folder)]

@@ -1,4 +1,4 @@
-"""What a command writes into the pages is what it would write now: tables, reference, the figure of speed."""
+"""Generated parts of the pages are up to date: tables, reference, the figure of speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the README and the docs tell people to run: Python code is run, command lines are parsed.
+"""Run the Python code of README and docs, and parse their command lines.
 
 Command lines of tutorials are run too, in the order of the page, with the code between them.
 """
@@ -20,7 +20,7 @@ from firststep.utils.user_modules import VARIABLE
 from helpers.pages import PAGES, ROOT, Snippet, command_lines, parts, run_page, snippets
 from warm_cli import WarmCommands
 
-# What the examples of the reference start from is run with them (test_reference).
+# The start of the reference's examples is run with them (test_reference).
 TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials"]
 CLUSTER, PHOTOGRAPHS = "5-from-one-machine-to-a-cluster.md", "6-your-photographs.md"
 """Ray and torchrun, two exports to ONNX: each takes longer than other pages."""

@@ -10,21 +10,23 @@ import pytest
 from docsite.paths import ROOT
 
 RETIRED = {
-    "twins": "pair",
+    "twins?": "pair",
     "foretold": "predicted",
     "whoever": "the caller, the user",
     "in vain": "for nothing",
-    "gone on with": "resumed",
+    "(go|goes|going|gone) on with": "resume",
     "front door": "public interface",
     "by a hair": "slightly",
-    "are no numbers": "are NaN",
-    "so many of": "the number of",
+    "without a word": "silently",
+    "(is|are) no numbers?": "are NaN",
+    "so many (of|as)": "the number of",
+    "anew": "again",
     "hangs on": "depends on",
     "sittings?": "run",
     "stage_loss": "conditioning_loss",
     "rooms": "packages",
     "shelf|shelves": "package",
-    "conditioning penalty": "conditioning loss",
+    "(conditioning|conditioned) (penalty|term)|stage loss": "conditioning loss",
 }
 """Pattern: what to write instead. A word with a plain meaning too (room, facts, odd, cut) is not listed."""
 PATTERN = re.compile(r"\b(" + "|".join(RETIRED) + r")\b", re.IGNORECASE)

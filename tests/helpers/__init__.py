@@ -1,1 +1,1 @@
-"""What several test files share: slow references, small networks, tiny runs. Not tests themselves."""
+"""Helpers of several test files: slow references, small networks, tiny runs."""

@@ -1,4 +1,4 @@
-"""What a process of a real launch checks about its team; run by test_torchrun.py under torchrun."""
+"""Checks of a team in a process of a real launch; test_torchrun.py runs it under torchrun."""
 
 from __future__ import annotations
 

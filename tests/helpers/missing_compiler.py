@@ -1,4 +1,4 @@
-"""Where there is no C++ compiler, a test that needs one is skipped."""
+"""Skip tests that need a C++ compiler if there is none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 REASON = "there is no C++ compiler here"
 SAYS = "No working C++ compiler"
-"""What torch says; firststep's own warning quotes it."""
+"""Torch's message, which firststep's own warning quotes."""
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason=REASON)
 """For tests that compile in a process of their own."""

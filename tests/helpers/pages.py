@@ -1,4 +1,4 @@
-"""What the README and the pages of docs/ tell people to run: Python blocks and command lines.
+"""Python blocks and command lines in the README and the pages of docs/.
 
 An HTML comment before a block or paragraph, which readers do not see, changes how it is run here::
 
@@ -48,7 +48,7 @@ class Part:
 
     page: Path
     line: int
-    """Of its first line, from 1."""
+    """Number of its first line, from 1."""
     language: str
     """``python``, ``sh`` or, for a paragraph, ``prose``."""
     shown: str
@@ -61,11 +61,11 @@ class Part:
 class Snippet:
     page: Path
     line: int
-    """Of the first line of code, from 1."""
+    """Number of the first line of code, from 1."""
     code: str
     given: str = ""
     skipped: str = ""
-    """Why it is not run; empty if it is."""
+    """Reason for not running it; empty if it is run."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"

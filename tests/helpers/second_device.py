@@ -22,7 +22,7 @@ READS = (aten._local_scalar_dense.default, aten.nonzero.default, aten.equal.defa
 
 
 class _Module:
-    """What torch asks of a device's module; the generator is the CPU's."""
+    """The functions that torch requires of a device's module; the generator is the CPU's."""
 
     def __init__(self) -> None:
         self._generator = torch.Generator()

@@ -1,4 +1,4 @@
-"""With ``CI=true`` a skipped test fails, unless its reason stands in ``tests/allowed_skips.txt``."""
+"""Let skipped tests fail with ``CI=true``, unless ``tests/allowed_skips.txt`` lists the reason."""
 
 from __future__ import annotations
 

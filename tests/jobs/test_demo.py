@@ -66,7 +66,7 @@ def test_the_workers_save_and_end_with_the_demo(death: signal.Signals, tmp_path:
 
 
 def test_only_a_demo_of_the_same_settings_that_was_cut_goes_on(tmp_path: Path) -> None:
-    """That it does is tried by the campaign of kills."""
+    """The campaign of kills tests that it does."""
     config = replace(
         recipe("demo"), filters=4, image_size=16, shots=2, updates=1, validation_episodes=2, threads=1
     )

@@ -83,7 +83,7 @@ def test_a_killed_scheduler_run_again_redoes_nothing_and_ends_the_same(tmp_path:
 
 
 def test_a_worker_finishes_though_nobody_reads_its_events(tmp_path: Path) -> None:
-    """As between the scheduler's death and the moment when the worker notices it."""
+    """The state between the scheduler's death and the moment when the worker notices it."""
     job = jobs_of(tmp_path, 2, 1)[0]
     worker = WorkerProcess(run_in_worker, job, 1, None)
     worker.messages.close()

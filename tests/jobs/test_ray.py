@@ -34,7 +34,7 @@ raise SystemExit(main(sys.argv[1:]))
 
 
 def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
-    """In a Python that cannot find Ray, all else works: only the executor is refused."""
+    """Without Ray everything else works: only the executor is refused."""
     flags = ["train", *TINY_FLAGS, "--sweep", "seed=0", "--executor", "ray", "--out", str(tmp_path / "runs")]
     done = subprocess.run([sys.executable, "-c", WITHOUT_RAY, *flags], capture_output=True, text=True)
     assert done.returncode == 2

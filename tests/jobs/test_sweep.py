@@ -71,7 +71,7 @@ def test_what_cannot_be_swept_is_named(
 
 @pytest.mark.slow
 def test_ctrl_c_saves_every_run_and_says_how_to_resume(tmp_path: Path) -> None:
-    """As a terminal does it: the signal goes to all processes of the group."""
+    """Like a terminal, send the signal to all processes of the group."""
     flags = [*TINY_FLAGS, "--updates", "100000", "--validate-every", "100000", "--out", str(tmp_path)]
     process = subprocess.Popen(
         [sys.executable, "-m", "firststep", "train", *flags, "--sweep", "seed=0,1", "--at-once", "2"],

@@ -1,4 +1,4 @@
-"""What does not fit is refused in one line that says what to do."""
+"""Arguments that do not fit are refused in one line that says what to do."""
 
 from __future__ import annotations
 

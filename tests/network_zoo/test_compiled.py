@@ -1,4 +1,4 @@
-"""With the compiler: exact too. Networks are traced, cut and rewritten as graphs; few are compiled."""
+"""Compiled networks are exact too: all are traced, split and rewritten as graphs; few are compiled."""
 
 from __future__ import annotations
 

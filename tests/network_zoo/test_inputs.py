@@ -46,7 +46,7 @@ def test_a_tuple_and_a_dict_of_inputs_give_the_same() -> None:
 
 
 class Encoding(dict):
-    """As a tokenizer's result: a mapping of its own type."""
+    """A mapping of its own type, like a tokenizer's result."""
 
 
 def test_mappings_of_other_types_and_moving_a_task() -> None:

@@ -175,7 +175,7 @@ def test_other_errors_stay_what_they_are() -> None:
 
 
 def test_attention_alone_would_fail() -> None:
-    """What the replacement is for; when torch has this derivative, it can go."""
+    """The reason for the replacement; when torch has this derivative, remove it."""
     queries = torch.randn(1, 1, 3, 4, requires_grad=True)
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
         output = F.scaled_dot_product_attention(queries, queries, queries)

@@ -85,7 +85,7 @@ def test_the_demo_runs_from_the_wheel_outside_the_checkout(installed: Environmen
 
 
 def test_an_environment_that_finds_the_checkout_is_noticed(installed: Environment, tmp_path: Path) -> None:
-    """What `check_library` is for: a wheel that is not used, because the sources are."""
+    """`check_library` must detect that the sources are used instead of the wheel."""
     copy = tmp_path / "venv"
     shutil.copytree(installed.folder, copy, symlinks=True)
     shutil.rmtree(Environment(copy).packages / "firststep")

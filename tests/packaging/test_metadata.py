@@ -19,7 +19,7 @@ CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 
 
 def test_one_version() -> None:
-    """It stands in ``firststep/__init__.py``; the metadata is made from it."""
+    """The version is in ``firststep/__init__.py``; the metadata is made from it."""
     assert PROJECT["dynamic"] == ["version"]
     assert firststep.__version__ == metadata.version("firststep") == str(CITATION["version"])
     assert f"## {firststep.__version__}" in (ROOT / "CHANGELOG.md").read_text()
@@ -37,7 +37,7 @@ def test_the_citation_names_the_software_and_the_paper() -> None:
 
 
 def test_no_file_of_the_package_is_ignored() -> None:
-    """What .gitignore names is left out of the wheel, also where git has the file."""
+    """Files that .gitignore names are left out of the wheel, even if git has them."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("not a checkout, or no git")
     files = [path for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix != ".pyc"]

@@ -56,7 +56,7 @@ def test_pyright_accepts_the_users_module_and_no_wrong_one(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("clean_registries")
 def test_the_module_runs(tmp_path: Path) -> None:
-    """What the checkers believe is also true."""
+    """The types that the checkers infer are the true ones."""
     namespace: dict[str, object] = {}
     exec(compile(SNIPPET.read_text(), str(SNIPPET), "exec"), namespace)
     run = namespace["meta_train"]

@@ -27,7 +27,7 @@ SCHEMAS = [
     ("vendor.citation-file-format", [ROOT / "CITATION.cff"]),
 ]
 BESIDE_MAKE = {"sudo apt-get -qq update && sudo apt-get -qq install -y chromium-browser"}
-"""What a runner installs by itself; .ci/run does the same."""
+"""Packages that a runner installs itself, as .ci/run does."""
 
 
 def check(schema: str, *files: Path) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""What is taken along from the page does the same elsewhere, in a real browser."""
+"""Files exported from the page behave the same elsewhere; in a real browser."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_too_many_classes_for_one_model_is_a_line_in_its_panel(tab: Tab) -> None
 
 
 def test_webcam_records_while_the_button_is_held(tab: Tab, page: ServedPage) -> None:
-    """With the browser's own fake camera; only the line that says what the model is for is changed."""
+    """Use the browser's fake camera; only the line about the model's purpose is changed."""
     listed = page.ask("/api/models").json()
     for model in listed["models"]:
         model["photographs"] = True

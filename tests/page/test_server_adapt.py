@@ -1,4 +1,4 @@
-"""What the page says after a step is what ``firststep adapt`` says; its clients do not disturb each other."""
+"""The page's predictions equal those of ``firststep adapt``; its clients do not disturb each other."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_every_step_is_that_of_the_command(
     lesson: dict[str, Any],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of the same files: nine examples are too few for the command to calibrate its probabilities."""
+    """Compare on the same files: nine examples are too few for the command to calibrate."""
     support, asked = tmp_path / "support", tmp_path / "asked"
     for number, each in enumerate(lesson["classes"]):
         (support / f"class {number}").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Turns: so many at once, the others in order, the patient last; who leaves is forgotten."""
+"""Turns: a fixed number at once, the others in order, patient ones last; a client that leaves is removed."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_every_result_is_read_and_its_command_names_its_folder() -> None:
     alone = [name for name in absent if EXPERIMENTS[name]().figure and EXPERIMENTS[name]().is_of_paper]
     stored = len(list(RESULTS.rglob("figure.png")))
     assert page.count("data:image/png;base64,") == stored + len(alone)
-    # What was stored when the experiment was defined otherwise says so.
+    # A result stored before the experiment's definition changed says so.
     start = page.index('id="figure2-glyphs-conv6-16"')
     section = page[start : page.index("<h3", start)]
     assert "As it was defined then: Conv6 alone" in section

@@ -1,4 +1,4 @@
-"""What each of the paper's figures draws is what the frames hold."""
+"""Each of the paper's figures draws the numbers of its frame."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_singular_values_are_scaled_one_by_one(rows: int, columns: int) -> None:
 
 
 def test_singular_vectors_are_constants_to_the_meta_gradient() -> None:
-    """With U fixed the step is linear in the gradient: its derivative is minus the preconditioner itself."""
+    """For fixed U the step is linear in the gradient: its derivative is minus the preconditioner."""
     grad = matrix([4.0, 2.0, 1.0], 3, 5)
     m = torch.tensor([0.3, 1.0, -0.5], dtype=torch.float64)
     jacobian = torch.autograd.functional.jacobian(lambda g: step(g, m).flatten(), grad).flatten(1)

@@ -67,7 +67,7 @@ def test_it_is_the_damped_least_squares_step(n: int, features: int, ways: int, b
 @settings(max_examples=20, deadline=None)
 @given(scale=st.floats(0.01, 100), seed=st.integers(0, 1000))
 def test_the_scale_of_the_features_does_not_matter(scale: float, seed: int) -> None:
-    """Without a bias, whose feature is 1, the logits change alike whatever unit the features are in."""
+    """Without a bias, whose feature is 1, the change of the logits does not depend on the features' scale."""
     model, x, y = setting(8, 12, 3, seed, bias=False)
     plain = step_of(model, x, y).view(3, 12) @ x.T
     with torch.no_grad():
@@ -76,7 +76,7 @@ def test_the_scale_of_the_features_does_not_matter(scale: float, seed: int) -> N
 
 
 def test_equal_eigenvalues_leave_the_direction_of_the_gradient() -> None:
-    """Where conditioning is perfect the two steps are parallel: there is nothing to correct."""
+    """With perfect conditioning the two steps are parallel: there is nothing to correct."""
     model, _, y = setting(4, 4, 4, 0, bias=False)
     with torch.no_grad():
         model.module.weight.zero_()  # type: ignore[operator]

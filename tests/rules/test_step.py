@@ -160,7 +160,7 @@ def test_longer_steps() -> None:
     images, labels = TASK.support_x, TASK.support_y
     twice = adapt(Learner(model, scaled(maml(RATE), 2.0)), images, labels, steps=1).adapted
     assert total_error(twice, one_step(model, build_method("maml", 2 * RATE))) < 1e-12
-    # What MAML++ sets, batch norm's scale and shift, it sets all the same.
+    # MAML++ still sets batch norm's scale and shift.
     method = build_method("maml++", RATE)
     rule_params = perturbed_rule_params(method, model)
     twice = adapt(

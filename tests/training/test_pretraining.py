@@ -42,7 +42,7 @@ def test_it_is_sgd_on_all_training_classes(tmp_path: Path) -> None:
     network = build_backbone(
         "conv4", ways=len(split.classes), image_size=16, channels=1, filters=4, generator=generator
     )
-    # Where pixels are equal, a max-pool's choice depends on how they lie in memory.
+    # Among equal pixels, a max-pool's choice depends on their order in memory.
     network = network.to(memory_format=torch.channels_last)
     labels = torch.from_numpy(np.repeat(np.arange(len(split.classes)), split.counts))
     order = np.array(Draws("pretraining", "glyphs", 0, 0).distinct(len(labels), len(labels)))

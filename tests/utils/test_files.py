@@ -1,4 +1,4 @@
-"""What a killed process left behind is removed; what a living one is writing is not."""
+"""Files that a killed process left behind are removed; files being written are not."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class SplitRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheRecord:
-    """What was found when a cache was made."""
+    """The findings of a cache's construction."""
 
     dataset: str
     version: int

@@ -52,7 +52,7 @@ class Split:
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """How the images were prepared; ``FirststepError`` if the arrays are no images."""
+        """Return the preprocessing of the images; ``FirststepError`` if the arrays are not images."""
         return _of_images(self._preprocessing, self.dataset)
 
     def pixels(self, rows: np.ndarray) -> np.ndarray:
@@ -99,7 +99,7 @@ class Dataset:
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """How the images were prepared; ``FirststepError`` if the dataset holds no images."""
+        """Return the preprocessing of the images; ``FirststepError`` if the dataset has no images."""
         return _of_images(self._preprocessing, self.name)
 
     @property

@@ -97,7 +97,7 @@ def open_dataset(
 
 @dataclass(frozen=True)
 class _Request:
-    """What to open, and how."""
+    """The dataset to open, and its options."""
 
     info: DatasetInfo
     found: Located | None

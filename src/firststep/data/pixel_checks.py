@@ -47,7 +47,7 @@ def damaged(folder: Path, what: str) -> FirststepError:
     hint = "delete that folder and start again"
     with contextlib.suppress(OSError):  # read-only
         (folder / DAMAGED).touch()
-        hint = "start again: the cache is then made anew"
+        hint = "start again: the cache is then rebuilt"
     return FirststepError(f"the cache {folder} is damaged: {what}; {hint}")
 
 

@@ -36,7 +36,7 @@ LARGEST_SIDE = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """How images become arrays: upright, RGB or grey, shorter side resized, centre cropped.
+    """The conversion of images to arrays: upright, RGB or grey, shorter side resized, centre cropped.
 
     Examples:
         >>> from firststep.data import Preprocessing

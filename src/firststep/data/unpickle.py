@@ -106,7 +106,7 @@ _ALLOWED: dict[str, Any] = {
     # Arguments of the above, which nothing calls.
     **dict.fromkeys(("numpy ndarray", "builtins list", "builtins dict", "builtins int"), "a type"),
 }
-"""What a pickle may name, and what stands for it here. Nothing is imported."""
+"""Global name in a pickle → our replacement. Nothing is imported."""
 
 
 class _Opcodes(dict[int, Callable[[Any], None]]):

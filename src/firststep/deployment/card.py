@@ -29,7 +29,7 @@ class ModelCard:
 
     classes: list[str]
     preprocessing: Preprocessing
-    """How an image file becomes the input: resizing and cropping. The model normalises by itself."""
+    """Resizing and cropping of an image file to the input. The model normalises by itself."""
     classifier: str
     """``steps`` (the adapted network), a probe on its features, or ``average`` (the mean of all probes)."""
     steps: int

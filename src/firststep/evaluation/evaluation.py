@@ -53,7 +53,7 @@ class Evaluation:
 
     @property
     def main_metric(self) -> Metric:
-        """That metric."""
+        """The main metric of the kind of problem."""
         return self.measurement.metrics[self.main]
 
     def rows(self) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ MACHINE_SETTINGS = ("data_path", "cache", "device", "threads", "log")
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSpec:
-    """How to evaluate a trained run.
+    """The evaluation of a trained run.
 
     Examples:
         >>> from firststep.jobs import EvaluationSpec

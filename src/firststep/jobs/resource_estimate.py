@@ -53,7 +53,7 @@ class ResourceEstimate:
     cpus: int
     gpus: int
     memory_bytes: int
-    """Of the host; a GPU takes one run at a time, with all of its own memory."""
+    """Memory of the host; a GPU takes one run at a time, with all of its own memory."""
 
 
 def estimate_resources(config: TrainConfig, *, gpu: bool | None = None) -> ResourceEstimate:

@@ -21,7 +21,7 @@ Kind = Literal["classes", "tokens", "labels", "regression", "other"]
 """The kind of problem that a loss belongs to. Metrics, checks of targets and tables follow from it."""
 
 ResidualKind = Literal["samples", "outputs"]
-"""What a row of the Jacobian belongs to: a sample, with r_i = sqrt(ℓ_i / n), or an entry of the output."""
+"""Meaning of a row of the Jacobian: a sample, with r_i = sqrt(ℓ_i / n), or an entry of the output."""
 
 PerSample = Callable[..., Tensor]
 
@@ -55,7 +55,7 @@ class Loss:
     non_negative: bool = False
     """Whether it is known that the loss is never negative. Otherwise the first task is checked."""
     options: tuple[tuple[str, Any], ...] = ()
-    """What :meth:`configure` has set."""
+    """Settings from :meth:`configure`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle a registered loss as its name: the same object, and its function has no other."""

@@ -61,7 +61,7 @@ class Experiment:
     paper: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The paper's numbers for these rows, as :func:`published_cells` returns them; may be empty."""
     note: str = ""
-    """What a reader must know, for the page."""
+    """Remarks for the reader of the page."""
     columns: tuple[tuple[int, float], ...] | None = None
     """(step, rate multiplier) of the table's columns; None for all that were tested."""
     shows: tuple[str, ...] = ()

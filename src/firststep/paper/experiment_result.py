@@ -39,7 +39,7 @@ class ExperimentResult:
     by_seed: pd.DataFrame
     """Ours, one line per training (:func:`firststep.paper.measurements.seed_frame`)."""
     histories: pd.DataFrame
-    """What the runs logged during training."""
+    """Logs of the runs' training."""
     cells: pd.DataFrame
     """Ours beside the paper's (:func:`firststep.paper.comparison_table.beside_paper`)."""
 

@@ -21,7 +21,7 @@ from firststep.paper.plan import run_name
 from firststep.training import Run, TrainConfig
 
 CELL = ["row", "step", "rate_multiplier"]
-"""What identifies a number: row of the table, number of inner steps, and multiple of the trained rate."""
+"""Key of a number: row of the table, number of inner steps, and multiple of the trained rate."""
 WORDS = (
     *("source", "row", "dataset", "backbone", "method", "subset", "loss", "over", "split", "quantity"),
     *("gain_over", "paper_dataset"),

@@ -114,7 +114,7 @@ class RunTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What the runs of a result have in common, and the distinct values of what they have not."""
+    """The common settings of a result's runs, and the distinct values of the others."""
 
     data: list[DataVersion]
     tests: list[TestEpisodes]
@@ -134,7 +134,7 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultRecord:
-    """How a result was made: the content of ``result.json``.
+    """The record of a result: the content of ``result.json``.
 
     Examples:
         >>> record = result.record
@@ -146,9 +146,9 @@ class ResultRecord:
     title: str
     note: str
     definition: str = ""
-    """How the experiment was defined when it ran, if it is defined differently now."""
+    """The experiment's definition when it ran, if it has changed since."""
     remarks: list[str] = field(default_factory=list)
-    """What else a reader must know, written by hand; kept when the result is written again."""
+    """Handwritten remarks; kept when the result is written again."""
     command: list[str]
     scale: ScaleRecord
     seeds: list[int]

@@ -1,4 +1,4 @@
-"""What a user writes against the installed package: mypy and pyright check it (test_typing)."""
+"""A user's code against the installed package: mypy and pyright check it (test_typing)."""
 
 from __future__ import annotations
 

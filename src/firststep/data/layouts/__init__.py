@@ -1,1 +1,1 @@
-"""What several datasets share to read their layouts: folders of classes, csv lists, pickles, npz files."""
+"""Readers that several datasets share: folders of classes, csv lists, pickles, npz files."""

@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Located:
-    """Where a dataset was found."""
+    """The place where a dataset was found."""
 
     layout: Layout | None
     """None if the parts are archives that have yet to be unpacked"""

@@ -43,13 +43,13 @@ REWRITE: tuple[Pass, ...] = (
     turn_views_into_reshapes,
     keep_merged_rows_channels_last,
 )
-"""On the whole graph, before it is split."""
+"""Passes on the whole graph, before it is split."""
 
 ROUTINES: tuple[Pass, ...] = (use_few_channels, use_products_of_patches, use_winograd)
 """The convolution routines that are faster than torch's."""
 
 PREPARE: tuple[Pass, ...] = (sum_in_two_stages, materialize, *ROUTINES)
-"""On each part, before inductor compiles it."""
+"""Passes on each part, before inductor compiles it."""
 
 
 def apply(passes: Sequence[Pass], graph: GraphModule) -> None:

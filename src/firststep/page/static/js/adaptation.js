@@ -1,4 +1,4 @@
-// Every change of the examples asks all models anew, and drops what was under way.
+// Every change of the examples sends them to all models again, and cancels running requests.
 //
 // A result: {status: "idle" | "waiting" | "running" | "done" | "error", message, ahead, shown}
 // and shown: {classIds, queryIds, steps: [messages by step], auto, seconds}, the newest that has a step.

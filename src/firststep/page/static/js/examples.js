@@ -114,7 +114,7 @@ export function addQueries(pictures) {
   return pictures.length - kept.length;
 }
 
-/** A drawing that goes on: the same question, another picture. Not undone on its own; strokes are. */
+/** A drawing that continues: the same question, another picture. Not undone on its own; strokes are. */
 export function replaceQuery(id, seen) {
   state.queries = state.queries.map((query) => (query.id === id ? { ...query, seen } : query));
   state.chosen = id;

@@ -12,7 +12,7 @@ const at = (place) => {
   return { colour: STYLES[number], marker: MARKERS[number], dash: DASHES[number] };
 };
 
-/** Plain MAML is vermilion, its conditioned twin blue, a shared head green; others take what is free. */
+/** MAML is vermilion, the conditioned model blue, a shared head green; others get a free style. */
 export function stylesFor(models) {
   const taken = new Set();
   return new Map(

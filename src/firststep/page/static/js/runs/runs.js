@@ -141,7 +141,7 @@ export function mountRuns(main) {
 }
 
 function describe({ folder_name: folder, runs }) {
-  if (runs.length > 0) return `The runs in the folder ${folder}, read anew every two seconds. Tick those that you want to compare.`;
+  if (runs.length > 0) return `The runs in the folder ${folder}, updated every two seconds. Tick those that you want to compare.`;
   return `There is no run in the folder ${folder} yet. Train one: firststep train glyphs --out ${folder}/mine`;
 }
 
