@@ -145,7 +145,7 @@ def load_deployed(
 
     Args:
         path: the folder or file.
-        device: device of the computation, such as cpu or cuda; an .onnx file needs ONNX Runtime's provider for it.
+        device: device, such as cpu or cuda; an .onnx file needs ONNX Runtime's provider for it.
         ending: the format, if the name does not show it.
         name: the name of the file in errors.
 
