@@ -64,7 +64,7 @@ class Split:
         return images
 
     def normalise(self, pixels: np.ndarray) -> np.ndarray:
-        """Return what ``pixels`` gave as a network takes it. Arrays that are no images stay the same."""
+        """Return the result of ``pixels`` as a network takes it; arrays that are not images are unchanged."""
         return pixels if self._preprocessing is None else self._preprocessing.normalise(pixels)
 
     def inputs(self, rows: np.ndarray) -> np.ndarray:

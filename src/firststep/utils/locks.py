@@ -1,6 +1,6 @@
 """Lock files between processes; the operating system releases a lock when its process dies.
 
-A lock that another process holds is no error here: the caller decides what it means.
+A lock that another process holds is not an error here: the caller decides what it means.
 """
 
 from __future__ import annotations

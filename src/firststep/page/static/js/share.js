@@ -29,7 +29,7 @@ export function unpack(data, origin = { kind: "shared" }) {
     data?.kind === KIND && Array.isArray(classes) && Array.isArray(queries) &&
     classes.every((one) => typeof one?.name === "string" && Array.isArray(one.examples) && one.examples.every(isSeen)) &&
     queries.every((one) => isSeen(one?.seen) && (one.label === null || classes[one.label] !== undefined));
-  if (!isOurs) throw new Error("This is no file of examples that this page has saved.");
+  if (!isOurs) throw new Error("This is not a file of examples that this page has saved.");
   const { limits } = state;
   const count = classes.reduce((sum, one) => sum + one.examples.length, 0);
   if (classes.length > limits.classes || count > limits.examples || queries.length > limits.queries) {
@@ -90,7 +90,7 @@ export async function readFile(file) {
   try {
     data = JSON.parse(await file.text());
   } catch {
-    throw new Error(`${file.name} is no file of examples.`);
+    throw new Error(`${file.name} is not a file of examples.`);
   }
   unpack(data);
 }

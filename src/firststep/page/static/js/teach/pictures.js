@@ -27,7 +27,7 @@ export function howSeen() {
   return words.length === 0 ? "" : `Thumbnails are what the networks see: ${words.join("; or ")}.`;
 }
 
-/** Files to what the networks see: [{seen, folder}], and one line about those that are no pictures. */
+/** Files to what the networks see: [{seen, folder}], and one line about those that are not pictures. */
 export async function seeFiles(found) {
   try {
     const results = await see(found.map(({ file }) => file));
