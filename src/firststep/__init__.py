@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        if name.startswith("_") and name != "__all__":  # what Python itself asks for while it imports
+        if name.startswith("_") and name != "__all__":  # looked up by Python during the import
             raise AttributeError(f"module 'firststep' has no attribute {name!r}")
         import importlib
 

@@ -113,7 +113,7 @@ class ProcessGroupTeam(Team):
             raise FirststepError("this build of PyTorch has no nccl for GPUs; use `backend=gloo`")
         if self._backend != "gloo" and self._local_size > gpus:
             raise FirststepError(
-                f"{self._local_size} processes on a host with {gpus} GPUs, and nccl wants one each: lower "
+                f"{self._local_size} processes on a host with {gpus} GPUs, and nccl needs one each: lower "
                 "--nproc-per-node, or let them share with `backend=gloo`"
             )
         if chosen == torch.device("cuda"):
