@@ -1,4 +1,4 @@
-"""Words that we no longer use: each has a plain one (style in CONTRIBUTING)."""
+"""Words that we no longer use: each has a plain one (see "How we write" in CONTRIBUTING)."""
 
 from __future__ import annotations
 
