@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -140,3 +141,12 @@ def test_dev_brings_every_other_extra() -> None:
     extras = PROJECT["optional-dependencies"]
     (own,) = [line for line in extras["dev"] if line.startswith("firststep[")]
     assert set(own.removeprefix("firststep[").removesuffix("]").split(",")) == set(extras) - {"dev"}
+
+
+def test_the_page_on_installing_has_every_extra() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "install.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    assert named == set(PROJECT["optional-dependencies"]) - {"dev"}
+    for name, lines in PROJECT["optional-dependencies"].items():
+        assert name == "cli" or lines[0].startswith("firststep["), name
