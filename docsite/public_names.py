@@ -17,7 +17,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         ],
         "Rules": [
             *("maml", "fomaml", "anil", "boil", "meta_sgd", "meta_curvature", "modgrad", "warp_maml", "gap"),
-            *("maml_plus_plus", "gauss_newton", "momentum", "adam", "rmsprop"),
+            *("maml_plus_plus", "gauss_newton", "momentum", "adam", "rmsprop", "alfa", "metal"),
             *("QUERY_WEIGHTS", "annealed_query_weights", "equal_query_weights"),
         ],
         "Rules of your own": ["Rule", "stateless", "chain", "clip_by_norm", "weight_decay"],

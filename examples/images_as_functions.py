@@ -32,12 +32,14 @@ STEPS = (0, 1, 2, 5, 10)
 class Siren(nn.Module):
     """Sines of linear layers (Sitzmann et al., 2020): coordinates in [-1, 1]² → values around [0, 1]."""
 
-    def __init__(self, inputs: int = 2, outputs: int = 1, units: int = 64, frequency: float = 15.0) -> None:
+    def __init__(
+        self, inputs: int = 2, outputs: int = 1, units: int = 64, frequency: float = 15.0, seed: int = 0
+    ) -> None:
         super().__init__()
         self.frequency = frequency
         self.first, self.second = nn.Linear(inputs, units), nn.Linear(units, units)
         self.out = nn.Linear(units, outputs)
-        generator = torch.Generator().manual_seed(0)
+        generator = torch.Generator().manual_seed(seed)
         nn.init.uniform_(self.first.weight, -1 / inputs, 1 / inputs, generator=generator)
         bound = math.sqrt(6 / units) / frequency
         for layer in (self.second, self.out):

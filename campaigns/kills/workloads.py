@@ -16,7 +16,7 @@ from campaigns.stock import QUICK_TEST, TINY, Stock
 
 METHODS = (
     *("maml", "fomaml", "anil", "boil", "gauss-newton", "maml++", "meta-sgd", "meta-curvature", "gap"),
-    *("modgrad", "warp-maml", "momentum", "adam", "rmsprop"),
+    *("modgrad", "warp-maml", "momentum", "adam", "rmsprop", "alfa", "metal"),
 )
 OUTER_LOOP = (
     *("--optimizer", "adamw", "--schedule", "cosine", "--warmup", "1", "--clip-norm", "1", "--ema", "0.9"),

@@ -153,7 +153,7 @@ def test_diagnose_a_run_and_a_module_of_one_s_own(runs: Path, here: Path, capsys
         (["evaluate", "builtin:letters"], "there is no built-in model 'letters'; there are"),
         (["evaluate", "RUN", "--episodes", "1"], "--episodes must be at least 2"),
         (["diagnose", "RUN", "--ways", "6"], "--ways 6: the model has learned 5 classifier rows"),
-        (["evaluate", "RUN", "--ways", "6"], "cannot tell 6 classes apart; train with head shared or zero"),
+        (["evaluate", "RUN", "--ways", "6"], "cannot tell 6 classes apart; train with head shared, zero"),
         (["evaluate", "RUN", "--subset", "conv"], "unknown parameter subset 'conv'"),
         (["evaluate", "RUN", "--data", "folder", "--data-path", "empty"], "empty"),
         (["evaluate", "corrupt"], "is damaged"),

@@ -159,6 +159,62 @@ def rmsprop(rate: float) -> Formula:
     return adam(rate, (0.0, 0.99))
 
 
+def _relu_network(weights: list[Tensor], x: Tensor) -> Tensor:
+    first, first_bias, second, second_bias = weights
+    return second @ (first @ x + first_bias).clamp_min(0) + second_bias
+
+
+def _weights(rule_params: Params, prefix: str) -> list[Tensor]:
+    layers = [f"{prefix}.{layer}.{kind}" for layer in ("hidden", "out") for kind in ("weight", "bias")]
+    return [rule_params[name] for name in layers]
+
+
+def alfa(rate: float) -> Formula:
+    """(1 - b β) θ - a α g; α and β from the means of weights and gradients."""
+
+    def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
+        names = list(values)
+        means = [v.sum() / v.numel() for part in (values, grads) for v in (part[n] for n in names)]
+        made = _relu_network(_weights(rule_params, "generator"), torch.stack(means))
+        moved = {}
+        for i, n in enumerate(names):
+            alpha = made[i] * rule_params["rate." + n][k]
+            beta = made[len(names) + i] * rule_params["decay." + n][k]
+            moved[n] = (1 - beta) * values[n] - alpha * grads[n]
+        return moved
+
+    return formula
+
+
+def metal(rate: float) -> Formula:
+    """Gradient descent on cross-entropy + the mean, sample by sample, of an adapted perceptron."""
+
+    def normal(x: Tensor) -> Tensor:
+        centred = x - x.sum() / x.numel()
+        return centred / ((centred**2).sum() / (x.numel() - 1)).sqrt()
+
+    def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
+        now = {name: value[k] for name, value in rule_params.items()}
+        logits = loss.logits(values)
+        entropy = torch.stack([z.logsumexp(0) - z[y] for z, y in zip(logits, loss.labels, strict=True)])
+        state = torch.stack([entropy.mean(), *(v.mean() for v in values.values())])
+        made = _relu_network(_weights(now, "adapter"), normal(state))
+        learned = [
+            w + now["scale"][i] * made[i] * w + now["shift"][i] * made[4 + i]
+            for i, w in enumerate(_weights(now, "loss"))
+        ]
+        rows = []
+        for z, y in zip(logits, loss.labels, strict=True):
+            hot = torch.eye(len(z), dtype=z.dtype)[y]
+            rows.append(torch.cat([state, *(torch.stack(pair) for pair in zip(z, hot, strict=True))]))
+        inputs = normal(torch.stack(rows))
+        total = entropy.mean() + sum(_relu_network(learned, x)[0] for x in inputs) / len(inputs)
+        own = torch.autograd.grad(total, list(values.values()), create_graph=True)
+        return {n: v - rate * g for (n, v), g in zip(values.items(), own, strict=True)}
+
+    return formula
+
+
 FORMULAS: dict[str, Callable[[float], Formula]] = {
     "maml": gradient_descent,
     "fomaml": gradient_descent,
@@ -174,4 +230,6 @@ FORMULAS: dict[str, Callable[[float], Formula]] = {
     "momentum": momentum,
     "adam": adam,
     "rmsprop": rmsprop,
+    "alfa": alfa,
+    "metal": metal,
 }

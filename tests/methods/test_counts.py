@@ -24,6 +24,10 @@ TOTALS = {
     ("momentum", "conv4", 64): 121_093,
     ("adam", "conv4", 64): 121_093,
     ("rmsprop", "conv4", 64): 121_093,
+    # A perceptron 20-20-20 for ten tensors; a rate and a decay per tensor and step.
+    ("alfa", "conv4", 64): 121_093 + 2 * (20 * 20 + 20) + 2 * 5 * 10,
+    # Per step a loss 21-21-1 and an adapter 11-11-8 with two gates per tensor of the loss.
+    ("metal", "conv4", 64): 121_093 + 5 * (21 * 21 + 21 + 21 + 1 + 11 * 11 + 11 + 8 * 11 + 8 + 8),
     # Five rates for each of four convolutions and the classifier; five scales and shifts of four norms.
     ("maml++", "conv4", 64): 121_093 + 5 * (4 + 1) + 5 * (4 * 2 * 64),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from firststep.functional import FunctionalModule, Learner, adapt, meta_gradient
 from firststep.metagradient import ENGINES, EngineOptions
 from firststep.methods import count_parameters
 from firststep.rules import register_method, scaled
+from formulas import FORMULAS
 from networks import perturbed_rule_params, shallow_conv, shallow_task
 from reference import Formula, Params, total_error, unrolled_meta_gradient
 
@@ -56,12 +58,34 @@ def rates_per_step(grads: Params, values: Params, rule_params: Params, k: int, l
     }
 
 
+def own(rule_params: Params, number: int) -> Params:
+    return {n.partition(".")[2]: v for n, v in rule_params.items() if n.startswith(f"{number}.")}
+
+
+def alfa_of_metal(grads: Params, values: Params, rule_params: Params, k: int, loss: Any) -> Params:
+    """The authors' ALFA+MeTAL: the gradient of the learned loss, with generated rates and decay."""
+    moved = FORMULAS["metal"](1.0)(grads, values, own(rule_params, 0), min(k, 1), loss)
+    learned = {name: values[name] - moved[name] for name in values}
+    return FORMULAS["alfa"](RATE)(learned, values, own(rule_params, 1), min(k, 1), loss)
+
+
+def meta_sgd_per_step(grads: Params, values: Params, rule_params: Params, k: int, loss: Any) -> Params:
+    """Rates for all steps, then rates per step."""
+    longer = {name: rule_params[f"0.rate.{name}"] * grads[name] for name in values}
+    return FORMULAS["maml++"](RATE)({n: -g for n, g in longer.items()}, values, own(rule_params, 1), k, loss)
+
+
 CHAINS: dict[str, tuple[fs.Rule, Formula]] = {
     "clipped meta-sgd": (fs.chain(fs.clip_by_norm(BOUND), fs.meta_sgd(RATE)), clipped_meta_sgd),
     "meta-sgd, then gap": (fs.chain(fs.meta_sgd(RATE), fs.gap(RATE)), gap_of_meta_sgd),
     "clipped maml++": (
         fs.chain(fs.clip_by_norm(BOUND), fs.maml_plus_plus(RATE, steps=2)),
         rates_per_step,
+    ),
+    "alfa of metal": (fs.chain(fs.metal(None, steps=2), fs.alfa(RATE, steps=2)), alfa_of_metal),
+    "meta-sgd, then maml++": (
+        fs.chain(fs.meta_sgd(RATE), fs.maml_plus_plus(RATE, steps=2)),
+        meta_sgd_per_step,
     ),
 }
 
@@ -152,8 +176,8 @@ def test_what_cannot_be_chained_is_refused() -> None:
     model = FunctionalModule(shallow_conv())
     with pytest.raises(ValueError, match="at least one rule"):
         fs.chain()
-    with pytest.raises(ValueError, match=r"maml\+\+ has parameters per step"):
-        fs.chain(fs.meta_sgd(RATE), fs.maml_plus_plus(RATE))
+    with pytest.raises(ValueError, match="metal and metal both make the inner loss"):
+        fs.chain(fs.metal(None), fs.metal(RATE))
     with pytest.raises(ValueError, match=r"maml moves blocks\.0\.conv\.weight, which anil does not move"):
         fs.chain(fs.anil(RATE), fs.maml(RATE)).moving(model)
     with pytest.raises(ValueError, match="bound must be a positive number"):

@@ -52,7 +52,7 @@ def support_gram(
     y = loss.as_target(y, "labels" if loss.kind == "classes" else "y")
     model.check_params(params)
     model.observe(params, x)
-    params = model.initial_params(params, *loss.labels(y))
+    params = model.initial_params(params, *loss.labels(y), support=x)
     with model.one_task():
         return gram_of(
             model,

@@ -86,15 +86,6 @@ def inner_step(
         }
         output = model(theta, x)
         mean_loss = loss.mean(output.logits, y)
-        grads = torch.autograd.grad(
-            mean_loss,
-            [theta[name] for name in moving],
-            create_graph=create_graph and not rule.first_order,
-            # Keep the graph only if the Gram matrix or a caller's query loss still needs it.
-            retain_graph=create_graph,
-            materialize_grads=True,  # 0 for parameters that the network does not use
-        )
-    with torch.set_grad_enabled(create_graph):
         support_loss = SupportLoss(
             lambda moved: loss.mean(model({**theta, **moved}, x).logits, y),
             output.features,
@@ -102,6 +93,19 @@ def inner_step(
             y,
             loss,
         )
+        descended = mean_loss
+        if rule.inner_loss is not None:
+            moved = {name: theta[name] for name in moving}
+            descended = rule.inner_loss(mean_loss, support_loss, moved, learner.rule_params)
+        grads = torch.autograd.grad(
+            descended,
+            [theta[name] for name in moving],
+            create_graph=create_graph and not rule.first_order,
+            # Keep the graph only if the Gram matrix or a caller's query loss still needs it.
+            retain_graph=create_graph,
+            materialize_grads=True,  # 0 for parameters that the network does not use
+        )
+    with torch.set_grad_enabled(create_graph):
         try:
             steps, new_state = rule.step(
                 dict(zip(moving, grads, strict=True)),

@@ -99,7 +99,8 @@ def start_task(learner: Learner, x: Inputs, y: Targets) -> Learner:
     y = as_samples(x, y, as_target=learner.loss.as_target)
     learner.model.check_params(learner.params)
     learner.model.observe(learner.params, x)
-    start = learner.at(learner.model.initial_params(learner.params, *learner.loss.labels(y)))
+    labels = learner.loss.labels(y)
+    start = learner.at(learner.model.initial_params(learner.params, *labels, support=x))
     check_stateless(start, x, y)
     return start
 

@@ -23,7 +23,7 @@ def parameters(
     ways: Annotated[int, tyro.conf.arg(metavar="INT")] = PAPER_WAYS,
     image_size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None,
     steps: Annotated[int, tyro.conf.arg(metavar="INT")] = 5,
-    head: Literal["per-class", "shared", "zero"] = "per-class",
+    head: Literal["per-class", "shared", "zero", "prototypes"] = "per-class",
 ) -> None:
     """Count the parameters of every method and backbone, with the paper's counts beside them.
 

@@ -19,7 +19,7 @@ def serves(model: FunctionalModule, ways: int) -> bool:
     if ways > model.num_classes:
         raise ValueError(
             f"the model has learned {model.num_classes} classifier rows, one for each class, so it cannot "
-            f"tell {ways} classes apart; train with head shared or zero for any number of classes"
+            f"tell {ways} classes apart; train with head shared, zero or prototypes for any number"
         )
     return False
 

@@ -77,9 +77,10 @@ class MetaLearner(nn.Module):
         embedding: path of the last layer before it, for the parameter subset ``emb``.
         embedding_norm: path of that layer's normalisation, for the subset ``ebn``.
         head: initial classifier of a task. ``per-class``: one learned row per class. ``shared``: all rows
-            start from one learned vector. ``zero``: all rows start from zero. The latter two reduce the
-            network's classifier to one row. Tasks may then have any number of classes (labels 0, 1, 2, ...),
-            and before the first step all logits of a sample are equal.
+            start from one learned vector. ``zero``: all rows start from zero. ``prototypes``: each row
+            starts from the mean support feature of its class (Proto-MAML). The last three reduce the
+            network's classifier to one row, and tasks may have any number of classes (labels 0, 1, 2, ...).
+            With ``shared`` and ``zero`` all logits of a sample are equal before the first step.
         randomness: for networks that draw random numbers, such as dropout in training mode. ``error`` refuses
             them. ``same`` repeats the numbers in all evaluations of a task, so that its gradient is exact,
             and draws new ones for the next task from torch's default generator.

@@ -49,7 +49,9 @@ class MetaBatch:
             model = engine.objective.model
             with model.one_task(), explained(model, start.params, start.task.support_x):
                 for_start, for_rule_params, report = engine(start.params, rule_params, start.task, weights)
-            return self._model.initial_gradient(for_start), for_rule_params, report
+                labels = engine.objective.losses.support.labels(start.task.support_y)
+                gradient = model.initial_gradient(for_start, start.params, start.task.support_x, *labels)
+            return gradient, for_rule_params, report
 
         def one(start: Start) -> Gradient:
             return engines.use(compute, start)

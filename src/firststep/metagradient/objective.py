@@ -121,7 +121,7 @@ class Objective:
     def start(self, params: Params, task: Task) -> Start:
         """Return a task with its θ(0)."""
         labels = self.losses.labels(task.support_y, task.query_y)
-        return Start(self.model.initial_params(params, *labels), task)
+        return Start(self.model.initial_params(params, *labels, support=task.support_x), task)
 
     @property
     def gram(self) -> dict[str, Any]:

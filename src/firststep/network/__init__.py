@@ -3,7 +3,7 @@
 from firststep.network.find_layers import CONVOLUTIONS
 from firststep.network.footprint import Footprint, footprint
 from firststep.network.functional_module import FunctionalModule, Output, Params
-from firststep.network.heads import FEWEST_CLASSES, HEADS, set_rows
+from firststep.network.heads import FEWEST_CLASSES, HEADS, ONE_ROW, set_rows
 from firststep.network.interface import as_arguments
 from firststep.network.observation import layer_with_operation
 from firststep.network.randomness import RANDOMNESS, preserved
@@ -14,6 +14,7 @@ __all__ = [
     "CONVOLUTIONS",
     "FEWEST_CLASSES",
     "HEADS",
+    "ONE_ROW",
     "RANDOMNESS",
     "Footprint",
     "FunctionalModule",

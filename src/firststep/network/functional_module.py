@@ -17,7 +17,16 @@ from torch.func import functional_call
 from firststep.network.capture import Captured, capture_into, register_capture
 from firststep.network.find_layers import find_classifier, own_path
 from firststep.network.first_use import FirstUse
-from firststep.network.heads import check_head, check_labels, count_classes, repeat_row, set_rows, sum_rows
+from firststep.network.heads import (
+    ONE_ROW,
+    check_head,
+    check_labels,
+    count_classes,
+    prototype_rows,
+    repeat_row,
+    set_rows,
+    sum_rows,
+)
 from firststep.network.interface import as_arguments, output_of
 from firststep.network.randomness import check_randomness, draw_seed, drawing_from, task_seed, with_task_seed
 from firststep.network.second_derivatives import twice_differentiable
@@ -67,9 +76,9 @@ class FunctionalModule:
             classifier. The order is that of execution, or of registration until the network has run.
         embedding_norm: path of that layer's normalisation, for ``ebn``; default the path in the module's
             ``embedding_norm`` attribute, or else the first normalisation after the embedding.
-        head: the initial classifier of a task: ``per-class``, ``shared`` or ``zero``; see
-            :mod:`firststep.network.heads`. With ``shared`` and ``zero`` the module's classifier is reduced to
-            the one row that all classes start from; :meth:`initial_params` repeats it.
+        head: the initial classifier of a task: ``per-class``, ``shared``, ``zero`` or ``prototypes``; see
+            :mod:`firststep.network.heads`. With the last three the module's classifier is reduced to one row,
+            from which, or from class means, :meth:`initial_params` makes the rows of a task.
         randomness: what to do with a network that draws random numbers, such as dropout in training mode.
             ``error`` refuses it. ``same`` draws the same numbers in all evaluations of a task; each task
             draws its own from torch's default generator.
@@ -120,7 +129,12 @@ class FunctionalModule:
             self._classes = linear.out_features
             register_capture(self._classifier)
         if head != "per-class":
-            set_rows(self._linear(), 1, zero=head == "zero")
+            set_rows(self._linear(), 1, zero=head != "shared")
+        if head == "prototypes" and (randomness != "error" or len(self._rows) < 2):
+            raise ValueError(
+                "head='prototypes' needs randomness='error', and a classifier with a bias: class means are "
+                "its weight and bias"
+            )
         self.randomness = randomness
         self._first_use = FirstUse(
             module,
@@ -160,24 +174,46 @@ class FunctionalModule:
     def params(self) -> Params:
         """Return the module's trainable parameters by name: the parameters themselves, not copies.
 
-        With ``head="zero"`` they include the classifier's row, because the inner loop moves its copies.
+        With ``head="zero"`` and ``"prototypes"`` they include the classifier's row, which is not learned,
+        because the inner loop moves the rows that it stands for.
         """
-        fixed_start = self._rows if self.head == "zero" else ()
+        fixed_start = self._rows if self.head in ("zero", "prototypes") else ()
         return {
             name: value
             for name, value in self.module.named_parameters()
             if value.requires_grad or name in fixed_start
         }
 
-    def initial_params(self, params: Mapping[str, Tensor], *labels: Tensor) -> Params:
-        """Return θ(0) of a task with these labels; a shared or zero row is repeated per class."""
+    def initial_params(
+        self, params: Mapping[str, Tensor], *labels: Tensor, support: Inputs | None = None
+    ) -> Params:
+        """Return θ(0) of a task with these labels; rows of the classifier are made per class.
+
+        Args:
+            params: the initial parameters.
+            labels: those of the support set, and of further sets.
+            support: inputs of the support set, which ``head="prototypes"`` needs.
+        """
         checked = [as_labels(part) for part in labels]
         if self.head == "per-class":
             self.check_labels(params, *checked)
             return dict(params)
         if not checked:
             raise ValueError(f"head={self.head!r} needs targets that are classes: use head='per-class'")
-        return repeat_row(params, self._rows, count_classes(*checked))
+        ways = count_classes(*checked)
+        if self.head in ONE_ROW:
+            return repeat_row(params, self._rows, ways)
+        if len(params[self._rows[0]]) != 1:  # rows of a task already
+            return dict(params)
+        if support is None:
+            raise ValueError("head='prototypes' needs the support set: initial_params(..., support=inputs)")
+        return {**params, **self._prototypes(params, support, checked[0], ways)}
+
+    def _prototypes(
+        self, params: Mapping[str, Tensor], support: Inputs, labels: Tensor, ways: int
+    ) -> dict[str, Tensor]:
+        rows = prototype_rows(self.features(params, support), labels, ways)
+        return dict(zip(self._rows, rows, strict=True))
 
     def check_labels(self, params: Mapping[str, Tensor], *labels: Tensor) -> None:
         """Refuse labels without a classifier row in ``params``.
@@ -188,9 +224,33 @@ class FunctionalModule:
             rows = params.get(self._rows[0])
             check_labels(self.num_classes if rows is None else len(rows), *labels)
 
-    def initial_gradient(self, gradients: Params) -> Params:
-        """Return the parameters' gradient from that of θ(0): :meth:`initial_params` transposed."""
-        return gradients if self.head == "per-class" else sum_rows(gradients, self._rows)
+    def initial_gradient(
+        self, gradients: Params, start: Mapping[str, Tensor], support: Inputs, *labels: Tensor
+    ) -> Params:
+        """Return the parameters' gradient from that of θ(0): :meth:`initial_params` transposed.
+
+        Args:
+            gradients: by θ(0).
+            start: θ(0).
+            support: inputs of the support set.
+            labels: of the support set.
+        """
+        if self.head == "per-class":
+            return gradients
+        if self.head in ONE_ROW:
+            return sum_rows(gradients, self._rows)
+        ways = len(start[self._rows[0]])
+        body = {name: value.detach().requires_grad_() for name, value in start.items()}
+        with torch.enable_grad():
+            made = self._prototypes(body, support, labels[0], ways)
+            through = torch.autograd.grad(
+                [made[name] for name in self._rows],
+                list(body.values()),
+                [gradients[name] for name in self._rows],
+                materialize_grads=True,
+            )
+        total = {name: gradients[name] + grad for name, grad in zip(body, through, strict=True)}
+        return total | {name: torch.zeros_like(total[name][:1]) for name in self._rows}
 
     def keep_classes(self, ways: int) -> None:
         """Reduce the module's own classifier to its first ``ways`` rows."""
@@ -200,7 +260,7 @@ class FunctionalModule:
     def check_spectrum(self, subset: str | Iterable[str]) -> None:
         """Refuse a subset whose gradient is 0 before the first step: its spectrum is rounding noise."""
         names = self.subset(subset)
-        if self.head != "per-class" and self._rows[0] not in names:
+        if self.head in ONE_ROW and self._rows[0] not in names:
             raise ValueError(
                 f"with head={self.head!r} all classes start alike, so nothing below the classifier has a "
                 f"gradient before the first step, and {subset!r} has no spectrum there: add cls to the subset"

@@ -5,8 +5,12 @@
                few-shot classification", ICLR 2022).
 ``zero``       all rows start from zero (the zeroing trick: Kao, Chiu and Chen, "MAML is a noisy contrastive
                learner in classification", ICLR 2022).
+``prototypes`` row c starts from the mean μ_c of class c's support features: weight 2 μ_c, bias -‖μ_c‖², the
+               prototypical network as a linear layer (Proto-MAML: Triantafillou et al., "Meta-Dataset", ICLR
+               2020). No row is learned; the meta-gradient goes through the means.
 
-With one row for all, no class is favoured before the first step, and a task may have any number of classes.
+With one row for all, ``shared`` and ``zero``, no class is favoured before the first step, and a task may have
+any number of classes.
 
 Adding w to every row adds w·φ to every logit, which softmax ignores. The gradients ignore it too: that of the
 rows is e φᵀ, and that of the features is Σ_c e_c (w + w_c) = Σ_c e_c w_c, because the errors
@@ -22,7 +26,9 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-HEADS = ("per-class", "shared", "zero")
+HEADS = ("per-class", "shared", "zero", "prototypes")
+ONE_ROW = ("shared", "zero")
+"""The heads with which all classes start alike."""
 FEWEST_CLASSES = 2
 
 
@@ -85,6 +91,16 @@ def repeat_row(params: Mapping[str, Tensor], names: Iterable[str], ways: int) ->
             # Contiguous, because compiled code does not accept rows that share memory.
             repeated[name] = params[name].expand(ways, *params[name].shape[1:]).contiguous()
     return repeated
+
+
+def prototype_rows(features: Tensor, labels: Tensor, ways: int) -> tuple[Tensor, Tensor]:
+    """Return weight [ways, d] and bias [ways] of the nearest class mean as a linear layer; differentiable.
+
+    Its logits are -‖φ - μ_c‖² up to ‖φ‖², which softmax ignores. A class without support samples has mean 0.
+    """
+    members = torch.nn.functional.one_hot(labels, ways).to(features.dtype)
+    means = members.T @ features / members.sum(0).clamp_min(1).unsqueeze(-1)
+    return 2 * means, -means.square().sum(-1)
 
 
 def sum_rows(gradients: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:

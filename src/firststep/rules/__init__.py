@@ -12,6 +12,8 @@ from firststep.rules.maml_plus_plus import maml_plus_plus
 from firststep.rules.gauss_newton import gauss_newton
 from firststep.rules.momentum import momentum
 from firststep.rules.adam import adam, rmsprop
+from firststep.rules.alfa import alfa
+from firststep.rules.metal import metal
 # isort: on
 
 from firststep.rules.compose import chain, clip_by_norm, scaled, stateless, weight_decay
@@ -29,6 +31,7 @@ __all__ = [
     "Rule",
     "SupportLoss",
     "adam",
+    "alfa",
     "anil",
     "annealed_query_weights",
     "boil",
@@ -44,6 +47,7 @@ __all__ = [
     "maml_plus_plus",
     "meta_curvature",
     "meta_sgd",
+    "metal",
     "modgrad",
     "momentum",
     "no_parameters",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from firststep.network import FunctionalModule, Params
 from firststep.rules.rule import Moves, Rule, SupportLoss, Update, build_rule, no_parameters, require_positive
@@ -75,7 +76,7 @@ def chain(*rules: Rule, name: str | None = None) -> Rule:
         name: the rule's name in messages; default the names of the rules.
 
     Raises:
-        ValueError: there are no rules, or some have parameters per step (maml++) and others have not.
+        ValueError: there are no rules, or several make the inner loss.
 
     Examples:
         >>> rule = fs.chain(fs.clip_by_norm(1.0), fs.meta_sgd(rate=0.1, moves="cls"))
@@ -87,11 +88,11 @@ def chain(*rules: Rule, name: str | None = None) -> Rule:
     if not rules:
         raise ValueError("chain needs at least one rule")
     shown = " | ".join(rule.name for rule in rules) if name is None else name
-    with_parameters = [rule for rule in rules if rule.init is not no_parameters]
-    if len({rule.per_step for rule in with_parameters}) > 1:
-        per_step = next(rule.name for rule in with_parameters if rule.per_step)
-        raise ValueError(f"chain: {per_step} has parameters per step, so every other rule must have so too")
+    with_parameters = any(rule.init is not no_parameters for rule in rules)
     with_state = any(rule.init_state is not None for rule in rules)
+    learned = [(number, rule) for number, rule in enumerate(rules) if rule.inner_loss is not None]
+    if len(learned) > 1:
+        raise ValueError(f"chain: {learned[0][1].name} and {learned[1][1].name} both make the inner loss")
     return Rule(
         name=shown,
         init=partial(_init_chain, rules) if with_parameters else no_parameters,
@@ -100,7 +101,8 @@ def chain(*rules: Rule, name: str | None = None) -> Rule:
         moves=partial(_moves_of_chain, rules),
         first_order=any(rule.first_order for rule in rules),
         stateless=all(rule.stateless for rule in rules),
-        per_step=any(rule.per_step for rule in with_parameters),
+        per_step=tuple(prefix for number, rule in enumerate(rules) for prefix in _with_rows(number, rule)),
+        inner_loss=partial(_inner_loss_of_chain, *learned[0]) if learned else None,
         rebuild=partial(_rebuild_chain, rules, name),
     )
 
@@ -196,6 +198,20 @@ def _init_state_of_chain(rules: tuple[Rule, ...], params: Params) -> Params:
         if rule.init_state is not None
         for name, value in rule.init_state(params).items()
     }
+
+
+def _with_rows(number: int, rule: Rule) -> tuple[str, ...]:
+    """Return the prefixes of the names of a rule's parameters that have a row per step."""
+    if isinstance(rule.per_step, tuple):
+        return tuple(f"{number}.{prefix}" for prefix in rule.per_step)
+    return (f"{number}.",) if rule.per_step else ()
+
+
+def _inner_loss_of_chain(
+    number: int, rule: Rule, mean_loss: Tensor, support: SupportLoss, params: Params, rule_params: Params
+) -> Tensor:
+    assert rule.inner_loss is not None
+    return rule.inner_loss(mean_loss, support, params, _own(rule_params, number))
 
 
 def _own(values: Params, number: int) -> Params:

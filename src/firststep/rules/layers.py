@@ -30,3 +30,9 @@ def norm_parameters(model: FunctionalModule, params: Mapping[str, Tensor]) -> tu
         for name in (f"{path}.weight", f"{path}.bias")
         if name in params
     )
+
+
+def without_norms(model: FunctionalModule, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names without scales and shifts of normalisation layers."""
+    norms = norm_parameters(model, dict(model.module.named_parameters()))
+    return tuple(name for name in names if name not in norms)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import torch
@@ -13,6 +12,7 @@ from firststep.network import FunctionalModule, Params
 from firststep.rules.layers import CONVOLUTIONS_2D, layers
 from firststep.rules.registry import register_method
 from firststep.rules.rule import Moves, Rule, SupportLoss, build_rule, require_rate
+from firststep.rules.small_networks import uniform
 
 CONTEXT = 300  # length of the context vector
 MIXTURE = 5  # number of vectors in each softmax mixture
@@ -110,19 +110,14 @@ def _factors(name: str, value: Tensor) -> dict[str, int]:
 def _generator_network(prefix: str, size: int, like: Tensor, source: torch.Generator) -> Params:
     """Return the parameters of Linear(300, size)-ReLU-Linear(size, 5 + 5 size) with torch's initial range."""
 
-    def uniform(fan_in: int, *shape: int) -> Tensor:
-        bound = 1 / math.sqrt(fan_in)
-        values = torch.empty(shape, dtype=like.dtype, device=source.device)
-        return values.uniform_(-bound, bound, generator=source).to(like.device)
-
     outputs = MIXTURE + MIXTURE * size
     # The vectors start at 1. Hidden biases of 0 would close all ReLUs at c = 0.
     bias = torch.ones(outputs, dtype=like.dtype, device=like.device)
     bias[:MIXTURE] = 0
     return {
-        f"{prefix}.hidden.weight": uniform(CONTEXT, size, CONTEXT),
-        f"{prefix}.hidden.bias": uniform(CONTEXT, size),
-        f"{prefix}.mixture.weight": uniform(size, outputs, size),
+        f"{prefix}.hidden.weight": uniform(CONTEXT, (size, CONTEXT), like, source),
+        f"{prefix}.hidden.bias": uniform(CONTEXT, (size,), like, source),
+        f"{prefix}.mixture.weight": uniform(size, (outputs, size), like, source),
         f"{prefix}.mixture.bias": bias,
     }
 

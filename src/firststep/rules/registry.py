@@ -28,7 +28,7 @@ METHODS: Registry[MethodBuilder] = Registry("method")
 Examples:
     >>> list(fs.METHODS)
     ['maml', 'fomaml', 'anil', 'boil', 'meta-sgd', 'meta-curvature', 'modgrad', 'warp-maml', 'gap',
-     'maml++', 'gauss-newton', 'momentum', 'adam', 'rmsprop']
+     'maml++', 'gauss-newton', 'momentum', 'adam', 'rmsprop', 'alfa', 'metal']
 """
 
 MakeRule = TypeVar("MakeRule", bound=Callable[..., Rule])

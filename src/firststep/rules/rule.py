@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from firststep.losses import Loss, cross_entropy
-from firststep.network import FunctionalModule, Params
+from firststep.network import ONE_ROW, FunctionalModule, Params
 from firststep.task import Targets
 
 
@@ -46,6 +46,8 @@ class SupportLoss:
 
 
 Update = Callable[..., Any]
+
+InnerLoss = Callable[[Tensor, SupportLoss, Params, Params], Tensor]
 
 InitState = Callable[[Params], Params]
 
@@ -95,9 +97,12 @@ class Rule:
     stateless: bool = field(default=False, compare=False)
     """Whether ``update`` is known to be pure: all state is in its arguments. Otherwise the first use of the
     rule computes a step twice, and refuses a rule that keeps state between calls or draws random numbers."""
-    per_step: bool = False
-    """Whether each of rule_params has one row per trained inner step. ``update`` sees only the row of its
-    step. Steps beyond the trained number use the last row."""
+    per_step: bool | tuple[str, ...] = False
+    """Whether rule_params have one row per trained inner step: all, none, or those whose names begin with one
+    of these. ``update`` sees only the row of its step. Steps beyond the trained number use the last row."""
+    inner_loss: InnerLoss | None = None
+    """(mean support loss, support loss, moving parameters, rule_params) → the loss whose gradient the step
+    takes; default the mean support loss itself."""
     rebuild: Callable[[Moves], Rule] | None = field(default=None, compare=False, repr=False)
     """Makes the same rule for other parameters that move; None for a rule that cannot be made so."""
 
@@ -141,7 +146,7 @@ class Rule:
     def check_network(self, model: FunctionalModule) -> None:
         """Refuse a network for which the rule is not defined."""
         moving = self.moving(model)
-        if model.head != "per-class" and not set(moving) & set(model.subset("cls")):
+        if model.head in ONE_ROW and not set(moving) & set(model.subset("cls")):
             raise ValueError(
                 f"the method {self.name} never moves the classifier, so with head={model.head!r} all classes "
                 "would stay alike: use head='per-class'"
@@ -149,15 +154,19 @@ class Rule:
 
     def at_step(self, rule_params: Mapping[str, Tensor], step: int) -> Params:
         """Return the rule's parameters as ``update`` sees them at a step (from 0); differentiable."""
-        if not self.per_step:
-            return dict(rule_params)
-        return {name: rows[_row(rows, step)] for name, rows in rule_params.items()}
+        return {
+            name: value[_row(value, step)] if self._has_rows(name) else value
+            for name, value in rule_params.items()
+        }
 
     def add_at_step(self, total: Params, step: int, part: Params) -> None:
         """Add a step's gradient to the rows that its parameters came from: :meth:`at_step` transposed."""
         for name, gradient in part.items():
-            target = total[name][_row(total[name], step)] if self.per_step else total[name]
+            target = total[name][_row(total[name], step)] if self._has_rows(name) else total[name]
             target += gradient
+
+    def _has_rows(self, name: str) -> bool:
+        return name.startswith(self.per_step) if isinstance(self.per_step, tuple) else self.per_step
 
 
 def names_of(moves: Moves, model: FunctionalModule) -> tuple[str, ...]:

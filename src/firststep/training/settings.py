@@ -77,7 +77,8 @@ class MethodSettings:
     """Update rule of the inner loop; `firststep parameters` lists them."""
     head: str = "per-class"
     """Initial classifier of a task: per-class (one learned row per class), shared (one learned row for all
-    classes, hence any number of them) or zero (all rows 0, any number of classes)."""
+    classes), zero (all rows 0) or prototypes (from the means of the support features). The last three take
+    any number of classes."""
     conditioning: str = "variance"
     """Conditioning loss: none, variance (of the log-eigenvalues: the paper's) or log-kappa (its ablation)."""
     rate: float | None = None

@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from firststep.network import HEADS
 from firststep.paper.experiment import Experiment, Row, named_test, protocol, register_experiment, within
 from firststep.paper.parameter_count import parameter_count
 
 STEPS = tuple(range(11))
+HEADS = ("per-class", "shared", "zero")
 
 
 @register_experiment("heads")
