@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
     "firststep.backbones": {
         "Networks": ["Conv", "ResNet", "WarpedConv", "EfficientNetLite", "Mlp", "BatchStatisticsNorm"],
         "Networks from elsewhere": ["build_external", "make_network", "freeze"],
+        "Networks by name": ["register_backbone"],
     },
     "firststep.data": {
         "Datasets": [
@@ -76,7 +77,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "Pictures of data": ["write_class_sheet", "write_episode_sheet"],
     },
     "firststep.evaluation": {
-        "Testing": ["evaluate", "Evaluation", "load_evaluation", "half_width"],
+        "Testing": ["evaluate", "EvaluationSettings", "Evaluation", "load_evaluation", "half_width"],
         "Comparing": [
             *("paired_differences", "PairedDifference", "comparison_table", "comparison_frame"),
             *("steps_table", "metrics_table", "comparison_figure", "html_report"),
@@ -155,7 +156,14 @@ BETWEEN_PACKAGES: dict[str, set[str]] = {
         *("decode", "entries", "read_columns", "require_png", "require_regular", "Tasks", "tasks_of"),
     },
     "firststep.training": {
-        *("BUILTIN", "VALIDATION_SEED", "builtin_models", "check_every_rank_has_tasks", "check_same_data"),
+        *(
+            "BUILTIN",
+            "VALIDATION_SEED",
+            "as_trained",
+            "builtin_models",
+            "check_every_rank_has_tasks",
+            "check_same_data",
+        ),
         *(
             "choices",
             "choose_device",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import firststep as fs
 from firststep.data import Dataset, Episodes, from_arrays
-from firststep.evaluation import evaluate, to_task
+from firststep.evaluation import EvaluationSettings, evaluate, to_task
 
 WAYS, SHOTS, QUERIES = 5, 5, 5
 KINDS, RECORDINGS, LENGTH = 40, 12, 64
@@ -58,7 +58,9 @@ def main(updates: int = 150) -> dict[str, float]:
     tasks = Episodes(data.split("train"), ways=WAYS, shots=SHOTS, queries=QUERIES)
 
     def accuracy() -> float:
-        tested = evaluate(meta, data, shots=SHOTS, queries=QUERIES, steps=[5], episodes=40)
+        tested = evaluate(
+            meta, data, EvaluationSettings(shots=SHOTS, queries=QUERIES, steps=(5,), episodes=40)
+        )
         return float(tested.measurement.mean()[0])
 
     before = accuracy()

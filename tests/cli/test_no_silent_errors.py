@@ -20,7 +20,7 @@ from firststep import (
     numerical_rank,
 )
 from firststep.cli import main
-from firststep.evaluation import load_evaluation
+from firststep.evaluation import EvaluationSettings, load_evaluation
 from firststep.training import (
     Run,
     TrainConfig,
@@ -52,7 +52,9 @@ def compared() -> float:
 
 def fresh(run: Run) -> float:
     trained = load_trained(run.folder)
-    return 100 * float(trained.evaluate(data_for(trained), episodes=3, steps=(0, 1)).at(1).mean())
+    return 100 * float(
+        trained.evaluate(data_for(trained), EvaluationSettings(episodes=3, steps=(0, 1))).at(1).mean()
+    )
 
 
 @pytest.mark.slow

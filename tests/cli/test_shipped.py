@@ -12,6 +12,7 @@ from firststep.cli import main
 from firststep.cli.compare import stored_or_new
 from firststep.cli.demo_run import SHIPPED
 from firststep.data import Episodes, open_dataset
+from firststep.evaluation import EvaluationSettings
 from firststep.evaluation._internal import DEFAULT_EPISODES
 from firststep.training import data_for, load_trained, open_run
 from runs import width
@@ -51,7 +52,9 @@ def test_the_pair_shows_the_effect_on_the_same_episodes() -> None:
     first_step, condition = [], []
     for name in ("builtin:glyphs-maml", "builtin:glyphs-conditioned", "builtin:glyphs"):
         trained = load_trained(name)
-        result = trained.evaluate(data_for(trained), episodes=12, steps=(0, 1)).measurement
+        result = trained.evaluate(
+            data_for(trained), EvaluationSettings(episodes=12, steps=(0, 1))
+        ).measurement
         first_step.append(result.mean()[1])
         condition.append(result.mean("condition_number")[0])
     assert first_step[1] > first_step[0] + 0.15
@@ -85,8 +88,10 @@ def test_the_demo_runs_through(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_a_shipped_model_comes_with_its_test(name: str) -> None:
     """Stored for this checkpoint and this data; its first episodes come out the same here."""
     run = open_run(name)
-    stored = stored_or_new(name, run, (0, 1, 5), DEFAULT_EPISODES)
-    assert stored.settings["episodes"] == DEFAULT_EPISODES
+    stored = stored_or_new(name, run, EvaluationSettings(steps=(0, 1, 5)))
+    assert stored.settings.episodes == DEFAULT_EPISODES
     trained = load_trained(name)
-    again = trained.evaluate(data_for(trained), episodes=2, steps=(0, 1)).measurement.accuracy
+    again = trained.evaluate(
+        data_for(trained), EvaluationSettings(episodes=2, steps=(0, 1))
+    ).measurement.accuracy
     assert stored.measurement.accuracy[:2, :2] == pytest.approx(again, abs=0.05)

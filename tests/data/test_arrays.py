@@ -11,6 +11,7 @@ import pytest
 
 from firststep.data import Augmentation, Episodes, Preprocessing, from_arrays
 from firststep.errors import FirststepError
+from firststep.evaluation import EvaluationSettings
 from firststep.training import load_trained, train
 from runs import TINY
 
@@ -64,7 +65,10 @@ def test_images_are_trained_on_by_a_configuration(tmp_path: Path) -> None:
     run = train(replace(TINY, ways=2, updates=1, validate_every=1), tmp_path / "run", data=data)
     trained = load_trained(run.folder)
     assert trained.preprocessing == Preprocessing(image_size=16, channels=1)
-    assert trained.evaluate(data, episodes=2, steps=(1,)).settings["data_fingerprint"] == data.fingerprint
+    assert (
+        trained.evaluate(data, EvaluationSettings(episodes=2, steps=(1,))).data_fingerprint
+        == data.fingerprint
+    )
     signals = from_arrays(np.zeros((15, 6)), LABELS, SPLITS)
     with pytest.raises(FirststepError, match=r"holds arrays, not images: .* examples/signals.py"):
         train(TINY, tmp_path / "other", data=signals)

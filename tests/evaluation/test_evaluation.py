@@ -11,6 +11,7 @@ from firststep import FirststepError
 from firststep.evaluation import (
     METRICS,
     Evaluation,
+    EvaluationSettings,
     ImageSupport,
     Measurement,
     adapt_to_images,
@@ -51,7 +52,9 @@ def trained(run: Run) -> TrainedModel:
 def test_every_method_is_evaluated_and_adapted_from_its_checkpoint(method: str, tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", method=method, rate=None, updates=1, validate_every=1, meta_batch=1)
     trained = load_trained(tmp_path / "run")
-    result = trained.evaluate(data_for(trained), episodes=2, steps=(0, 1, 4))  # trained with fewer
+    result = trained.evaluate(
+        data_for(trained), EvaluationSettings(episodes=2, steps=(0, 1, 4))
+    )  # trained with fewer
     assert np.isfinite(result.measurement.values["condition_number"]).all()
     task = to_task(validation_episodes(trained.config, data_for(trained))[0], trained.meta.device)
     support = ImageSupport([f"class{i}" for i in range(5)], task.support_x, task.support_y)
@@ -66,21 +69,22 @@ def test_every_method_is_evaluated_and_adapted_from_its_checkpoint(method: str, 
 
 def test_the_first_episodes_do_not_depend_on_their_number(trained: TrainedModel) -> None:
     data = data_for(trained)
-    few, more = (trained.evaluate(data, episodes=n, steps=(1,), shots=4) for n in (2, 3))
+    few, more = (trained.evaluate(data, EvaluationSettings(episodes=n, steps=(1,), shots=4)) for n in (2, 3))
     np.testing.assert_array_equal(few.measurement.accuracy, more.measurement.accuracy[:2])
-    assert few.settings["shots"] == 4  # more than in training
+    assert few.settings.shots == 4  # more than in training
 
 
 def test_rate_multiplier_changes_the_state_after_a_step_but_not_before(trained: TrainedModel) -> None:
     data = data_for(trained)
     one, large = (
-        trained.evaluate(data, episodes=3, steps=(0, 1), rate_multiplier=m).measurement for m in (1.0, 50.0)
+        trained.evaluate(data, EvaluationSettings(episodes=3, steps=(0, 1), rate_multiplier=m)).measurement
+        for m in (1.0, 50.0)
     )
     kappa, other = one.values["condition_number"], large.values["condition_number"]
     np.testing.assert_array_equal(kappa[:, 0], other[:, 0])
     assert (kappa[:, 1] != other[:, 1]).all()
     with pytest.raises(FirststepError, match="`rate_multiplier` must be a positive number"):
-        trained.evaluate(data, rate_multiplier=0)
+        trained.evaluate(data, EvaluationSettings(rate_multiplier=0))
 
 
 def made_up(accuracy: np.ndarray, label: str, seed: int = 0, rank: float | None = 4.0) -> Evaluation:
@@ -91,17 +95,18 @@ def made_up(accuracy: np.ndarray, label: str, seed: int = 0, rank: float | None 
     return Evaluation(
         label=label,
         run=label,
-        settings={
-            "data": "glyphs", "data_fingerprint": "f", "split": "test", "ways": 5, "shots": 1, "queries": 2,
-            "seed": seed, "episodes": len(accuracy), "rate_multiplier": 1.0, "subset": "cls",
-        },
+        data="glyphs",
+        data_fingerprint="f",
+        settings=EvaluationSettings(
+            steps=(0, 1), ways=5, shots=1, queries=2, seed=seed, episodes=len(accuracy), subset="cls"
+        ),
         measurement=Measurement(
             steps=(0, 1),
             values=values,
             metrics={name: METRICS[name] for name in values},
         ),
         provenance={"config": {}, "update": 1, "firststep": "0", "torch": "0"},
-    )  # fmt: skip
+    )
 
 
 def test_paired_differences_are_computed_per_episode() -> None:

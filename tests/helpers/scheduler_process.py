@@ -6,12 +6,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from firststep.evaluation import EvaluationSettings
 from firststep.jobs import EvaluationSpec, Job, JobEvent, LocalExecutor, run_jobs
 from runs import TINY
 
 
 def jobs_of(folder: Path, updates: int, count: int) -> list[Job]:
-    spec = EvaluationSpec(name="few", options={"steps": (0, 1), "episodes": 2})
+    spec = EvaluationSpec(name="few", settings=EvaluationSettings(steps=(0, 1), episodes=2))
     return [
         Job(
             name=f"run{seed}",

@@ -15,7 +15,7 @@ from torch import nn
 
 import firststep as fs
 from firststep.deployment import load_deployed, make_deployable, save_adapted
-from firststep.evaluation import ImageSupport, adapt_to_images
+from firststep.evaluation import EvaluationSettings, ImageSupport, adapt_to_images
 from firststep.hub import HubClassifier, HubLearner
 from firststep.training import load_trained, open_data
 from runs import TINY, tiny_run
@@ -30,8 +30,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.change(replace(made.config, cache=folder.parent / "cache", init=str(folder.parent / "weights")))
     trained = load_trained(folder)
     data = open_data(TINY)
-    trained.evaluate(data, steps=(0, 1, 2), episodes=4).save(folder / "evaluations" / "test")
-    other = trained.evaluate(data, steps=(0,), episodes=2)
+    trained.evaluate(data, EvaluationSettings(steps=(0, 1, 2), episodes=4)).save(
+        folder / "evaluations" / "test"
+    )
+    other = trained.evaluate(data, EvaluationSettings(steps=(0,), episodes=2))
     other.provenance["checkpoint"] = "another"
     other.save(folder / "evaluations" / "of-another-checkpoint")
     return folder

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from firststep.cli import main
+from firststep.evaluation import EvaluationSettings
 from firststep.jobs import EvaluationSpec, Job, JobEvent, RayExecutor, run_jobs
 from firststep.jobs.ray_cluster import NOTICES_THREAD, ray_connection, without_notices
 from firststep.training import train
@@ -104,7 +105,7 @@ def test_all_runs_end_as_they_should_though_a_node_dies(
     cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     configs = [replace(TINY, seed=seed, updates=30, validate_every=5) for seed in range(2)]
-    spec = EvaluationSpec(name="few", options={"steps": (0, 1), "episodes": 2})
+    spec = EvaluationSpec(name="few", settings=EvaluationSettings(steps=(0, 1), episodes=2))
     jobs = [
         Job(name=f"run {config.seed}", config=config, folder=tmp_path / f"{config.seed}", evaluations=(spec,))
         for config in configs

@@ -57,7 +57,7 @@ def test_every_experiment_from_nothing_to_its_files(
     labels = {row.label for row in run}
     assert labels <= set(ours["row"]) <= {row.label for row in rows}
     ours = ours[ours["row"].isin(labels)]  # others may be there: another experiment has trained them
-    tested = sum(len(test.options["steps"]) for row in run for test in row.tests)
+    tested = sum(len(test.settings.steps) for row in run for test in row.tests)
     assert len(ours) == tested
     assert ours["accuracy"].between(0, 100).all()
     assert ours["condition_number"].ge(1).all()

@@ -65,7 +65,7 @@ def test_the_paper_scale_is_the_protocol() -> None:
         )  # fmt: skip
         assert c.image_size == (224 if c.backbone.startswith("resnet") else 84)
         assert (c.validate_every, c.validation_episodes, c.outer_rate, c.augment) == (25, 100, 1e-3, False)
-        assert {test.options["episodes"] for test in row.tests} == {600}
+        assert {test.settings.episodes for test in row.tests} == {600}
 
 
 @pytest.mark.parametrize("name", SCALES)
@@ -140,7 +140,7 @@ def test_what_is_asked_for_in_vain_is_named(tmp_path: Path) -> None:
 def test_longer_tests_than_a_scale_allows_are_left_out() -> None:
     table4 = EXPERIMENTS["table4"]()
     for row in ExperimentSettings(Scale("smoke"), GLYPHS).rows(table4):
-        assert [test.options["steps"] for test in row.tests] == [WITHIN, (10,)]
+        assert [test.settings.steps for test in row.tests] == [WITHIN, (10,)]
 
 
 def test_rivals_are_every_method_plain_conditioned_and_with_a_shared_head() -> None:
@@ -162,7 +162,7 @@ def test_heads_are_compared_over_ten_steps_and_gauss_newton_takes_the_whole_one(
     ]  # fmt: skip
     for row in rows:
         (test,) = row.tests
-        assert test.options["steps"] == tuple(range(11))
+        assert test.settings.steps == tuple(range(11))
         newton = row.config.method == "gauss-newton"
         assert (row.config.rate is None) == newton  # its own, 1
         assert newton == ("gauss-newton" in row.label)

@@ -12,7 +12,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 from figure_frames import axes_of, full
-from firststep.evaluation import METRICS, Evaluation, Spectrum, spectrum_figure
+from firststep.evaluation import METRICS, Evaluation, EvaluationSettings, Spectrum, spectrum_figure
 from firststep.evaluation.figures import comparison_figure
 from firststep.evaluation.measure import Measurement
 from firststep.methods import METHODS
@@ -37,7 +37,15 @@ def evaluation(label: str, run: str) -> Evaluation:
     measurement = Measurement(
         steps=(0, 1), values={"accuracy": accuracy}, metrics={"accuracy": METRICS["accuracy"]}
     )
-    return Evaluation(label=label, run=run, settings={}, measurement=measurement, provenance={})
+    return Evaluation(
+        label=label,
+        run=run,
+        data="",
+        data_fingerprint="",
+        settings=EvaluationSettings(),
+        measurement=measurement,
+        provenance={},
+    )
 
 
 def compared(labels: Sequence[str]) -> dict[str, Look]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from firststep import FirststepError
 from firststep.cli.progress import training_view
-from firststep.evaluation import to_task
+from firststep.evaluation import EvaluationSettings, to_task
 from firststep.jobs import Job
 from firststep.training import (
     Interrupted,
@@ -155,7 +155,7 @@ def test_the_average_is_validated_beside_the_weights_and_the_better_is_kept(
     # The kept weights give the accuracy that was logged for them.
     data = open_data(config)
     again = load_trained(run.folder).evaluate(
-        data, split="val", seed=1_000_001, episodes=8, steps=(config.steps,)
+        data, EvaluationSettings(split="val", seed=1_000_001, episodes=8, steps=(config.steps,))
     )
     assert again.measurement.mean()[0] == pytest.approx(accuracy)
 

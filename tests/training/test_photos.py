@@ -17,7 +17,7 @@ from PIL import Image
 from firststep.cli import main
 from firststep.data import FeatureDataset
 from firststep.errors import FirststepError
-from firststep.evaluation import adapt_to_images, load_images, load_support
+from firststep.evaluation import EvaluationSettings, adapt_to_images, load_images, load_support
 from firststep.training import (
     PretrainConfig,
     Run,
@@ -90,7 +90,7 @@ def test_features_from_the_cache_are_those_of_the_whole_network(trained_folder: 
     torch.testing.assert_close(
         network(torch.from_numpy(split.inputs(rows))), network(images), atol=1e-4, rtol=1e-4
     )
-    result = trained.evaluate(data, episodes=2, steps=(0, 1))
+    result = trained.evaluate(data, EvaluationSettings(episodes=2, steps=(0, 1)))
     assert result.measurement.accuracy.shape == (2, 2)
 
 

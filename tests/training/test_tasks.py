@@ -12,6 +12,7 @@ import torch
 
 from firststep import FirststepError
 from firststep.evaluation import (
+    EvaluationSettings,
     comparison_table,
     html_report,
     load_evaluation,
@@ -59,16 +60,16 @@ def test_a_resumed_run_ends_the_same(run: Run, tmp_path: Path) -> None:
 def test_evaluation_tables_and_files(run: Run, tmp_path: Path) -> None:
     trained = load_trained(run.folder)
     data = data_for(trained)
-    first = trained.evaluate(data, steps=(0, 1, 3), episodes=4, auto=True)
+    first = trained.evaluate(data, EvaluationSettings(steps=(0, 1, 3), episodes=4, auto=True))
     assert first.main == "mean_squared_error"
-    assert first.settings["ways"] == 1
+    assert first.settings.ways == 1
     path, _ = first.save(tmp_path / "test")
     again = load_evaluation(path)
     assert again.kind == "regression"
     assert again.rows() == first.rows()
     assert again.rows()[-1]["step"] == "auto"
     assert metrics_table(first).columns[:2] == ["steps", "mean squared error"]
-    second = trained.evaluate(data, steps=(0, 1, 3), episodes=4, rate_multiplier=2.0)
+    second = trained.evaluate(data, EvaluationSettings(steps=(0, 1, 3), episodes=4, rate_multiplier=2.0))
     at_one = next(d for d in paired_differences(first, second) if d.step == 1)
     assert at_one.difference == pytest.approx((second.at(1) - first.at(1)).mean())
     assert "10-shot" in steps_table([first, second]).title
@@ -80,7 +81,7 @@ def test_evaluation_tables_and_files(run: Run, tmp_path: Path) -> None:
 def test_the_error_is_that_of_the_adapted_network(run: Run) -> None:
     trained = load_trained(run.folder)
     data = data_for(trained)
-    tested = trained.evaluate(data, steps=(2,), episodes=2, seed=7)
+    tested = trained.evaluate(data, EvaluationSettings(steps=(2,), episodes=2, seed=7))
     tasks = data.tasks("test", shots=10, queries=10, seed=7)  # type: ignore[attr-defined]
     for number in range(2):
         x, y, xq, yq = map(torch.from_numpy, tasks[number])

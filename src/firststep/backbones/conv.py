@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from firststep.backbones.initialise import convolution, initialise, linear
 from firststep.backbones.norm import BatchStatisticsNorm
+from firststep.backbones.registry import DEFAULT_FILTERS, register_backbone
 
 POOLED_BLOCKS = 4  # only the first four blocks halve the image
 
@@ -18,9 +22,9 @@ def smallest_conv_image(depth: int) -> int:
 
 
 def conv_features(depth: int, image_size: int, filters: int | None) -> int:
-    """Return the length of the flattened features; the default is 64 filters."""
+    """Return the length of the flattened features."""
     final_size = image_size // smallest_conv_image(depth)
-    return (64 if filters is None else filters) * final_size**2
+    return (DEFAULT_FILTERS if filters is None else filters) * final_size**2
 
 
 class ConvBlock(nn.Module):
@@ -93,3 +97,29 @@ class Conv(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.classifier(self.features(images))
+
+
+@register_backbone(
+    "conv4",
+    title="Conv4",
+    features=partial(conv_features, 4),
+    image_size=84,
+    smallest_image=smallest_conv_image(4),
+    has_filters=True,
+)
+def conv4(**options: Any) -> Conv:
+    """Return the network of four blocks."""
+    return Conv(4, **options)
+
+
+@register_backbone(
+    "conv6",
+    title="Conv6",
+    features=partial(conv_features, 6),
+    image_size=84,
+    smallest_image=smallest_conv_image(6),
+    has_filters=True,
+)
+def conv6(**options: Any) -> Conv:
+    """Return the network of six blocks."""
+    return Conv(6, **options)

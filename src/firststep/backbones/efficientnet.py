@@ -11,13 +11,16 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from firststep.backbones.initialise import initialise, linear
+from firststep.backbones.registry import register_backbone
 from firststep.utils.extras import extra
 
 FEATURES = 1280
@@ -201,6 +204,37 @@ class EfficientNetLite(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         logits: Tensor = self.classifier(self.features(inputs))
         return logits
+
+
+_FACTS: dict[str, Any] = {
+    "features": lambda image_size, filters: FEATURES,
+    "smallest_image": SMALLEST_IMAGE,
+    "normalisation": "symmetric",
+}
+
+
+@register_backbone(
+    "efficientnet-lite0",
+    title="EfficientNet-Lite0",
+    image_size=224,
+    body=partial(EfficientNetLiteBody, 0),
+    **_FACTS,
+)
+def efficientnet_lite0(**options: Any) -> EfficientNetLite:
+    """Return the smallest variant."""
+    return EfficientNetLite(0, **options)
+
+
+@register_backbone(
+    "efficientnet-lite2",
+    title="EfficientNet-Lite2",
+    image_size=260,
+    body=partial(EfficientNetLiteBody, 2),
+    **_FACTS,
+)
+def efficientnet_lite2(**options: Any) -> EfficientNetLite:
+    """Return the variant that the photo models use."""
+    return EfficientNetLite(2, **options)
 
 
 def body_features(network: nn.Module, inputs: Tensor) -> Tensor:

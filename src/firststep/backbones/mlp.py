@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from firststep.backbones.initialise import initialise, linear
+from firststep.backbones.registry import DEFAULT_FILTERS, register_backbone
 
 SMALLEST_IMAGE = 2
 DEFAULT_UNITS = 40  # as in Finn et al. (2017) for sinusoids
@@ -48,6 +49,14 @@ class Mlp(nn.Module):
         return logits
 
 
+@register_backbone(
+    "mlp",
+    title="MLP",
+    features=lambda image_size, filters: filters or DEFAULT_FILTERS,
+    image_size=28,
+    smallest_image=SMALLEST_IMAGE,
+    has_filters=True,
+)
 def image_mlp(
     *,
     ways: int,

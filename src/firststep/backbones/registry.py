@@ -1,17 +1,14 @@
-"""The registry of backbones; tests run over every entry."""
+"""The registry of backbones. A network registers itself at its definition; tests run over every entry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
-from firststep.backbones import efficientnet, mlp
-from firststep.backbones.conv import Conv, conv_features, smallest_conv_image
-from firststep.backbones.resnet import SMALLEST_IMAGE, ResNet, resnet_features
 from firststep.utils.registry import Registry
 
 DEFAULT_FILTERS = 64
@@ -33,12 +30,12 @@ class Backbone:
     """Function of ways, image_size, channels, generator and, if ``has_filters``, filters."""
     features: Callable[[int, int | None], int]
     """(image size, filters) → number of features at the classifier's input."""
-    has_filters: bool
-    """Whether the width can be chosen."""
     image_size: int
     """Image size in the paper."""
     smallest_image: int
     """Smallest accepted image size."""
+    has_filters: bool = False
+    """Whether the width can be chosen."""
     normalisation: str = "usual"
     """Normalisation of its images: a name in ``firststep.data.NORMALISATIONS``."""
     body: Callable[[], nn.Module] | None = None
@@ -46,68 +43,48 @@ class Backbone:
     accepts these features, so that they are computed once and not in every episode."""
 
 
-def _conv(depth: int) -> Backbone:
-    return Backbone(
-        title=f"Conv{depth}",
-        build=partial(Conv, depth),
-        features=partial(conv_features, depth),
-        has_filters=True,
-        image_size=84,
-        smallest_image=smallest_conv_image(depth),
-    )
-
-
-def _resnet(layers: int, blocks: tuple[int, ...]) -> Backbone:
-    return Backbone(
-        title=f"ResNet{layers}",
-        build=partial(ResNet, blocks),
-        features=resnet_features,
-        has_filters=False,
-        image_size=224,
-        smallest_image=SMALLEST_IMAGE,
-    )
-
-
-def _efficientnet_lite(variant: int, image_size: int) -> Backbone:
-    return Backbone(
-        title=f"EfficientNet-Lite{variant}",
-        build=partial(efficientnet.EfficientNetLite, variant),
-        features=lambda image_size, filters: efficientnet.FEATURES,
-        has_filters=False,
-        image_size=image_size,
-        smallest_image=efficientnet.SMALLEST_IMAGE,
-        normalisation="symmetric",
-        body=partial(efficientnet.EfficientNetLiteBody, variant),
-    )
-
-
-_mlp = Backbone(
-    title="MLP",
-    build=mlp.image_mlp,
-    features=lambda image_size, filters: filters or DEFAULT_FILTERS,
-    has_filters=True,
-    image_size=28,
-    smallest_image=mlp.SMALLEST_IMAGE,
-)
-
-BACKBONES: Registry[Backbone] = Registry(
-    "backbone",
-    conv4=_conv(4),
-    conv6=_conv(6),
-    resnet10=_resnet(10, (1, 1, 1, 1)),
-    resnet18=_resnet(18, (2, 2, 2, 2)),
-    **{
-        "efficientnet-lite0": _efficientnet_lite(0, 224),
-        "efficientnet-lite2": _efficientnet_lite(2, 260),
-    },
-    mlp=_mlp,
-)
-"""Add your own with ``BACKBONES.register("name", Backbone(...))``.
+BACKBONES: Registry[Backbone] = Registry("backbone")
+"""The backbones by name; add your own with :func:`register_backbone`.
 
 Examples:
     >>> list(fs.BACKBONES)
     ['conv4', 'conv6', 'resnet10', 'resnet18', 'efficientnet-lite0', 'efficientnet-lite2', 'mlp']
 """
+
+Build = TypeVar("Build", bound=Callable[..., nn.Module])
+
+
+def register_backbone(name: str, **facts: Any) -> Callable[[Build], Build]:
+    """Register a class or function that builds a network as the backbone ``name``.
+
+    The commands then know the network, show it in their help, and every test over ``BACKBONES`` runs it.
+
+    Args:
+        name: the name for ``--backbone``.
+        **facts: fields of :class:`Backbone`, all but ``build``.
+
+    Returns:
+        A decorator for what builds a network that ends in a linear ``classifier``. It takes ways,
+        image_size, channels, generator and, with ``has_filters``, filters.
+
+    Examples:
+        >>> from firststep.backbones import Conv, register_backbone
+        >>> @register_backbone(
+        ...     "conv2", title="Conv2", features=lambda size, filters: filters * (size // 4) ** 2,
+        ...     has_filters=True, image_size=28, smallest_image=4,
+        ... )
+        ... def conv2(**options):
+        ...     return Conv(2, **options)
+        >>> fs.build_backbone("conv2", ways=3).classifier.out_features
+        3
+        >>> fs.BACKBONES.unregister("conv2")
+    """
+
+    def register(build: Build) -> Build:
+        BACKBONES.register(name, Backbone(build=build, **facts))
+        return build
+
+    return register
 
 
 LARGEST = 2**16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,14 +11,17 @@ from torch.nn import functional as F
 
 from firststep.backbones.initialise import convolution, initialise, linear
 from firststep.backbones.norm import BatchStatisticsNorm
+from firststep.backbones.registry import register_backbone
 
 STAGE_WIDTHS = (64, 128, 256, 512)
 SMALLEST_IMAGE = 32  # the network halves it five times
 
 
-def resnet_features(image_size: int, filters: int | None = None) -> int:
-    """Return the width of the last stage; global average pooling makes it independent of the image size."""
-    return STAGE_WIDTHS[-1]
+_FACTS: dict[str, Any] = {
+    "features": lambda image_size, filters: STAGE_WIDTHS[-1],  # whatever the image size: global pooling
+    "image_size": 224,
+    "smallest_image": SMALLEST_IMAGE,
+}
 
 
 class SimpleBlock(nn.Module):
@@ -98,3 +102,15 @@ class ResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.classifier(self.features(images))
+
+
+@register_backbone("resnet10", title="ResNet10", **_FACTS)
+def resnet10(**options: Any) -> ResNet:
+    """Return the network of one block per stage."""
+    return ResNet((1, 1, 1, 1), **options)
+
+
+@register_backbone("resnet18", title="ResNet18", **_FACTS)
+def resnet18(**options: Any) -> ResNet:
+    """Return the network of two blocks per stage."""
+    return ResNet((2, 2, 2, 2), **options)

@@ -8,12 +8,13 @@ from typing import Annotated
 import torch
 import tyro
 
-from firststep.cli.evaluate import evaluate_run, file_name, usual_settings
+from firststep.cli.evaluate import evaluate_run, file_name
 from firststep.cli.run_argument import A_RUN
 from firststep.cli.terminal import console, print_wide
 from firststep.errors import FirststepError
 from firststep.evaluation import (
     Evaluation,
+    EvaluationSettings,
     comparison_figure,
     comparison_frame,
     comparison_table,
@@ -23,7 +24,7 @@ from firststep.evaluation import (
 )
 from firststep.evaluation._internal import DEFAULT_EPISODES, DEFAULT_STEPS
 from firststep.plotting import save_figure
-from firststep.training import BUILTIN, Run, open_run
+from firststep.training import BUILTIN, Run, as_trained, open_run
 from firststep.utils import check_folder_writable, make_folder, write_text
 
 
@@ -52,13 +53,14 @@ def compare(
     for run in opened:  # check them before hours of testing
         run.metrics()
     check_folder_writable(out)
-    evaluations = [stored_or_new(name, run, steps, episodes) for name, run in zip(runs, opened, strict=True)]
+    settings = EvaluationSettings(steps=steps, episodes=episodes)
+    evaluations = [stored_or_new(name, run, settings) for name, run in zip(runs, opened, strict=True)]
     write_comparison(evaluations, opened, out)
     print_wide(steps_table(evaluations))
     console().print(f"written: {out}/comparison.html, .csv, .md, .png")
 
 
-def stored_or_new(name: str, run: Run, steps: tuple[int, ...], episodes: int) -> Evaluation:
+def stored_or_new(name: str, run: Run, settings: EvaluationSettings) -> Evaluation:
     """Return the stored evaluation if it equals what a new one would be, else a new one.
 
     The evaluations of a shipped model are in its folder.
@@ -66,20 +68,21 @@ def stored_or_new(name: str, run: Run, steps: tuple[int, ...], episodes: int) ->
     folders = [run.folder / "evaluations"]
     if name.startswith(BUILTIN):
         folders.append(Path("evaluations") / run.name)
-    wanted = {
-        **usual_settings(run.config),
-        "episodes": episodes,
-        "data_fingerprint": run.record.data_fingerprint,
-    }
+    config = run.config
+    wanted = (config.source, run.record.data_fingerprint, as_trained(settings, config).tasks())
     for folder in folders:
-        stored = folder / f"{file_name(wanted, run.config, 'best')}.json"
+        stored = folder / f"{file_name(config.source, settings, config, 'best')}.json"
         if stored.is_file() and run.checkpoint_path("best").is_file():
             found = load_evaluation(stored)
             current = run.load("best", torch.device("cpu")).digest
-            same = found.settings == wanted and found.provenance.get("checkpoint") == current
-            if same and set(steps) <= set(found.measurement.steps):
+            same = (found.data, found.data_fingerprint, found.settings.tasks()) == wanted
+            if (
+                same
+                and found.provenance.get("checkpoint") == current
+                and (set(settings.steps) <= set(found.measurement.steps))
+            ):
                 return found
-    return evaluate_run(name, steps=steps, episodes=episodes)[0]
+    return evaluate_run(name, settings)[0]
 
 
 def write_comparison(evaluations: list[Evaluation], runs: list[Run], out: Path) -> None:

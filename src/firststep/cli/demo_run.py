@@ -8,12 +8,12 @@ from itertools import count
 from pathlib import Path
 
 from firststep.cli.compare import stored_or_new, write_comparison
-from firststep.cli.evaluate import evaluate_run, file_name, usual_settings
+from firststep.cli.evaluate import evaluate_run, file_name
 from firststep.cli.progress import jobs_view, progress_bar
 from firststep.cli.terminal import COLUMNS, console, print_wide
 from firststep.errors import FirststepError
-from firststep.evaluation import Evaluation, load_evaluation, paired_differences
-from firststep.evaluation._internal import DEFAULT_EPISODES
+from firststep.evaluation import Evaluation, EvaluationSettings, load_evaluation, paired_differences
+from firststep.evaluation._internal import DEFAULT_EPISODES, describe_test
 from firststep.jobs import EvaluationSpec, Job, LocalExecutor, run_jobs
 from firststep.training import Interrupted, TrainConfig, open_data, open_run
 from firststep.utils import Cell, Table, check_folder_writable
@@ -48,7 +48,7 @@ def run_demo(config: TrainConfig, out: Path | None, episodes: int, *, recompute:
     screen = console()
     if out.exists():
         screen.print(f"resuming the demo in {out}")
-    steps = range(config.steps + 1)
+    settings = EvaluationSettings(steps=tuple(range(config.steps + 1)), episodes=episodes)
     jobs = jobs_of(config, out, episodes)
     with progress_bar() as progress:
         open_data(config, progress)
@@ -59,12 +59,12 @@ def run_demo(config: TrainConfig, out: Path | None, episodes: int, *, recompute:
     runs = [open_run(name) for name in SHIPPED]
     if recompute:
         shipped = [
-            evaluate_run(name, steps=steps, episodes=episodes, out=out / "shipped" / run.name)[0]
+            evaluate_run(name, settings, out=out / "shipped" / run.name)[0]
             for name, run in zip(SHIPPED, runs, strict=True)
         ]
     else:
         shipped = [
-            stored_or_new(name, run, tuple(steps), DEFAULT_EPISODES)
+            stored_or_new(name, run, replace(settings, episodes=DEFAULT_EPISODES))
             for name, run in zip(SHIPPED, runs, strict=True)
         ]
     write_comparison(shipped, runs, out / "shipped")
@@ -84,7 +84,7 @@ def jobs_of(config: TrainConfig, out: Path, episodes: int) -> list[Job]:
     worse with every update. So the models are compared after the same number of updates.
     """
     configs = (replace(config, conditioning="none"), config, replace(config, head="shared"))
-    options = {"steps": tuple(range(config.steps + 1)), "episodes": episodes}
+    settings = EvaluationSettings(steps=tuple(range(config.steps + 1)), episodes=episodes)
     return [
         Job(
             name=name,
@@ -92,8 +92,8 @@ def jobs_of(config: TrainConfig, out: Path, episodes: int) -> list[Job]:
             folder=out / name,
             evaluations=(
                 EvaluationSpec(
-                    name=file_name({**usual_settings(each), "episodes": episodes}, each, "last"),
-                    options=options,
+                    name=file_name(each.source, settings, each, "last"),
+                    settings=settings,
                     which="last",
                 ),
             ),
@@ -131,12 +131,10 @@ def train_and_test(jobs: list[Job], out: Path) -> list[Evaluation]:
 
 def effect_table(evaluations: list[Evaluation]) -> Table:
     """Return accuracies after every step, and the gains over MAML, in at most 80 columns."""
-    settings = evaluations[0].settings
     maml, *others = evaluations
     table = Table(
         ["steps", "MAML", *(column for name in list(MODELS.values())[1:] for column in (name, "gain"))],
-        title=f"{settings['data']} {settings['split']}, {settings['ways']}-way {settings['shots']}-shot, "
-        f"{settings['episodes']} episodes: accuracy in % with 95 % half-width",
+        title=f"{describe_test(maml)}: accuracy in % with 95 % half-width",
         left_aligned=0,
     )
     rows = [evaluation.rows() for evaluation in evaluations]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
+from importlib.resources import files as files_of
 from typing import Annotated
 
 import tyro
 
 from firststep.data import DATASETS
 
-SHIPPED_BACKBONES = (
-    *("conv4", "conv6", "resnet10", "resnet18", "efficientnet-lite0", "efficientnet-lite2", "mlp"),
-)
-"""Names in ``firststep.backbones.BACKBONES``, which the help cannot read: it would wait for torch. A test
-compares the two."""
+DEFINITION = re.compile(r'^@register_backbone\(\s*"([^"]+)"', re.MULTILINE)
 
 
 def any_of(names: Iterable[str]) -> str:
@@ -25,8 +23,12 @@ def any_of(names: Iterable[str]) -> str:
 
 def backbone_names() -> tuple[str, ...]:
     """Return the names of all backbones, including those registered by modules of the user."""
-    loaded = sys.modules.get("firststep.backbones")
-    return SHIPPED_BACKBONES if loaded is None else tuple(loaded.BACKBONES)
+    if loaded := sys.modules.get("firststep.backbones"):
+        return tuple(loaded.BACKBONES)
+    # Read the names in the definitions: the help does not wait for torch, which they import.
+    folder = files_of("firststep").joinpath("backbones")
+    texts = (file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".py"))
+    return tuple(sorted(name for text in texts for name in DEFINITION.findall(text)))
 
 
 DatasetName = Annotated[str, tyro.conf.arg(help=f"Dataset: {any_of(DATASETS)}.")]

@@ -41,6 +41,7 @@ with extra("cli", "firststep.evaluation"):
     from firststep.evaluation.measure import Measurement, half_width, measure_task, measure_tasks, to_task
     from firststep.evaluation.metrics import METRICS, AdaptationState, Metric, metrics_of, register_metric
     from firststep.evaluation.probes import Predict, logistic, nearest_means, ridge
+    from firststep.evaluation.settings import EvaluationSettings
 
 __all__ = [
     "CLASSIFIERS",
@@ -50,6 +51,7 @@ __all__ = [
     "Confusion",
     "CrossValidation",
     "Evaluation",
+    "EvaluationSettings",
     "FirstStep",
     "ImageFiles",
     "ImageSupport",

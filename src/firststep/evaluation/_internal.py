@@ -5,10 +5,9 @@ from firststep.evaluation._few_shot_head import NONE_LIMIT, FewShotHead, HeadFor
 from firststep.evaluation._support_checks import Pair, SupportReport, same_images, support_report
 from firststep.evaluation.adapted_model import has_fixed_features
 from firststep.evaluation.calibration import FEWEST_TO_CALIBRATE
-from firststep.evaluation.comparison import describe_tasks
+from firststep.evaluation.comparison import describe_test
 from firststep.evaluation.cross_validation import STEPS
 from firststep.evaluation.diagnosis import SUBSETS
-from firststep.evaluation.evaluate import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED
 from firststep.evaluation.first_step import UNSTABLE
 from firststep.evaluation.frozen_network import blank_network, check_independent, frozen_network, logits_of
 from firststep.evaluation.image_folders import (
@@ -21,9 +20,11 @@ from firststep.evaluation.image_folders import (
 from firststep.evaluation.metrics import MAIN
 from firststep.evaluation.page_style import PAGE_STYLE
 from firststep.evaluation.probes import nearest_means_accuracy
+from firststep.evaluation.settings import DEFAULT_EPISODES, DEFAULT_STEPS, DEFAULTS, TEST_SEED
 
 __all__ = [
     "AVERAGE",
+    "DEFAULTS",
     "DEFAULT_EPISODES",
     "DEFAULT_STEPS",
     "FEWEST_TO_CALIBRATE",
@@ -43,7 +44,7 @@ __all__ = [
     "blank_network",
     "check_independent",
     "class_numbers",
-    "describe_tasks",
+    "describe_test",
     "fit_few_shot",
     "frozen_network",
     "has_fixed_features",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Settings that must be equal for two evaluations to be about the same tasks. The rate multiplier may differ:
 # runs may be compared by it.
-SAME_TASKS = ("data_fingerprint", "split", "ways", "shots", "queries", "seed", "episodes")
+SAME_TASKS = ("split", "ways", "shots", "queries", "seed", "episodes")
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,14 @@ def paired_differences(first: Evaluation, second: Evaluation) -> list[PairedDiff
         >>> [difference.step for difference in paired_differences(evaluation, longer)]
         [0, 1, 2]
     """
-    for key in SAME_TASKS:
-        if first.settings[key] != second.settings[key]:
+    for key in ("data_fingerprint", *SAME_TASKS):
+        one, other = (
+            getattr(each if key == "data_fingerprint" else each.settings, key) for each in (first, second)
+        )
+        if one != other:
             raise FirststepError(
-                f"{first.run} and {second.run} were tested on different episodes ({key} "
-                f"{first.settings[key]} and {second.settings[key]}): evaluate both with the same settings"
+                f"{first.run} and {second.run} were tested on different episodes ({key} {one} and {other}): "
+                "evaluate both with the same settings"
             )
     if first.kind != second.kind:
         raise FirststepError(
@@ -98,13 +101,15 @@ def comparison_frame(evaluations: list[Evaluation]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def describe_tasks(settings: dict[str, Any], kind: str = "classes") -> str:
-    """Return the form of the tasks in words: ``5-way 1-shot``, or ``10-shot`` where there are no classes."""
-    return (
-        f"{settings['ways']}-way {settings['shots']}-shot"
-        if kind == "classes"
-        else f"{settings['shots']}-shot"
+def describe_test(evaluation: Evaluation) -> str:
+    """Return the test in words: ``glyphs test, 5-way 1-shot, 600 episodes``; no ways without classes."""
+    settings = evaluation.settings
+    form = (
+        f"{settings.ways}-way {settings.shots}-shot"
+        if evaluation.kind == "classes"
+        else f"{settings.shots}-shot"
     )
+    return f"{evaluation.data} {settings.split}, {form}, {settings.episodes} episodes"
 
 
 def _cell(row: dict[str, Any] | None, evaluation: Evaluation, decimals: int) -> str:
@@ -150,13 +155,12 @@ def steps_table(evaluations: list[Evaluation], decimals: int = 1) -> Table:
         5
     """
     first = evaluations[0]
-    settings, metric = first.settings, first.main_metric
+    metric = first.main_metric
     compared = _compared(evaluations)
     labels = [label for label, _, _ in compared]
     table = Table(
         ["steps", *labels, *(f"{label} − {labels[0]}" for label in labels[1:])],
-        title=f"{settings['data']} {settings['split']}, {describe_tasks(settings, first.kind)}, "
-        f"{settings['episodes']} episodes: {metric.title}{' in %' if metric.percent else ''} with "
+        title=f"{describe_test(first)}: {metric.title}{' in %' if metric.percent else ''} with "
         "95 % half-width",
         left_aligned=0,
     )

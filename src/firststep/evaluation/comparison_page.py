@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from firststep.evaluation.comparison import comparison_table, describe_tasks, distinct_labels
+from firststep.evaluation.comparison import comparison_table, describe_test, distinct_labels
 from firststep.evaluation.evaluation import Evaluation
 from firststep.evaluation.figures import Metrics, comparison_figure
 from firststep.evaluation.page_style import PAGE_STYLE
@@ -21,13 +21,12 @@ def html_report(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], t
         >>> page.startswith("<!doctype html>")
         True
     """
-    settings, kind = evaluations[0].settings, evaluations[0].kind
+    first, settings = evaluations[0], evaluations[0].settings
     where = (
-        f"{settings['data']}, {settings['split']} split, {describe_tasks(settings, kind)}, "
-        f"{settings['queries']} queries{' per class' if kind == 'classes' else ''}, "
-        f"{settings['episodes']} episodes (seed {settings['seed']})"
+        f"{describe_test(first)} (seed {settings.seed}), "
+        f"{settings.queries} queries{' per class' if first.kind == 'classes' else ''}"
     )
-    metric = evaluations[0].main_metric
+    metric = first.main_metric
     shown = f"{metric.title[0].upper()}{metric.title[1:]}{' in per cent' if metric.percent else ''}"
     better = "" if metric.higher_is_better else "; lower is better"
     parts = [
@@ -53,5 +52,5 @@ def html_report(evaluations: Sequence[Evaluation], metrics: Sequence[Metrics], t
             f"<p><b>{html.escape(label)}</b>, run <code>{html.escape(evaluation.run)}</code>, meta-update "
             f"{evaluation.provenance['update']}, {html.escape(versions)}</p><pre>{html.escape(config)}</pre>"
         )
-    parts.append(f'<p class="muted">Data fingerprint {settings["data_fingerprint"]}.</p></body></html>')
+    parts.append(f'<p class="muted">Data fingerprint {first.data_fingerprint}.</p></body></html>')
     return "\n".join(parts) + "\n"

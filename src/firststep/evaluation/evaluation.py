@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,10 @@ import numpy as np
 from firststep.errors import FirststepError
 from firststep.evaluation.measure import Measurement, half_width
 from firststep.evaluation.metrics import MAIN, METRICS, Metric
+from firststep.evaluation.settings import EvaluationSettings
 from firststep.evaluation.stored import FORMAT, StoredMetric, read_stored
 from firststep.losses import Kind
 from firststep.utils import make_folder, write_json, write_text
-
-FILE_FIELDS = ("label", "run", "settings", "provenance")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,15 +26,18 @@ class Evaluation:
     Examples:
         >>> [row["step"] for row in evaluation.rows()], evaluation.at(1).shape
         ([0, 1, 2], (3,))
-        >>> evaluation.settings["episodes"]
+        >>> evaluation.settings.episodes
         3
     """
 
     label: str
     """Short description of the model."""
     run: str
-    settings: dict[str, Any]
-    """Settings that determine the episodes: two evaluations with equal settings saw the same tasks."""
+    data: str
+    """Name of the dataset."""
+    data_fingerprint: str
+    settings: EvaluationSettings
+    """The tasks, and how they were measured; no field is None."""
     measurement: Measurement
     auto_steps: np.ndarray | None = None
     """Number of steps chosen on each support set [tasks]; None unless requested."""
@@ -101,7 +103,14 @@ class Evaluation:
             as_json,
             {
                 "format": FORMAT,
-                **{name: getattr(self, name) for name in FILE_FIELDS},
+                "label": self.label,
+                "run": self.run,
+                "settings": {
+                    "data": self.data,
+                    "data_fingerprint": self.data_fingerprint,
+                    **self.settings.tasks(),
+                },
+                "provenance": self.provenance,
                 **({} if self.kind == "classes" else {"kind": self.kind}),
                 "summary": rows,
                 "steps": list(m.steps),
@@ -133,7 +142,12 @@ def load_evaluation(path: Path) -> Evaluation:
     stored = read_stored(path)
     metrics = stored.metrics
     return Evaluation(
-        **{name: stored.content[name] for name in FILE_FIELDS},
+        label=stored.label,
+        run=stored.run,
+        data=stored.data,
+        data_fingerprint=stored.data_fingerprint,
+        settings=replace(stored.settings, steps=tuple(stored.steps), auto=stored.auto_steps is not None),
+        provenance=stored.content["provenance"],
         measurement=Measurement(
             steps=tuple(stored.steps),
             values={name: np.array(metric.values) for name, metric in metrics.items()},

@@ -8,26 +8,13 @@ from typing import Any
 
 from firststep.errors import FirststepError
 from firststep.evaluation.metrics import MAIN
+from firststep.evaluation.settings import EvaluationSettings
 from firststep.losses import Kind
 from firststep.utils import check_format, read_json, to_record
 
 FORMAT = "firststep-evaluation-2"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredSettings:
-    """Settings that determine the tasks of an evaluation and how they are measured."""
-
-    data: str
-    data_fingerprint: str
-    split: str
-    ways: int
-    shots: int
-    queries: int
-    seed: int
-    episodes: int
-    rate_multiplier: float
-    subset: str
+DATA = ("data", "data_fingerprint")
+"""Fields that a file has among the settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +42,9 @@ class StoredMetric:
 class StoredEvaluation:
     label: str
     run: str
-    settings: StoredSettings
+    data: str
+    data_fingerprint: str
+    settings: EvaluationSettings
     provenance: StoredProvenance
     steps: list[int]
     metrics: dict[str, StoredMetric]
@@ -88,4 +77,10 @@ def read_stored(path: Path) -> StoredEvaluation:
     """Read and check the file of an evaluation."""
     content = read_json(path)
     check_format(content, str(path), FORMAT)
-    return to_record({**content, "content": content}, StoredEvaluation, str(path))
+    settings, data = content.get("settings"), {}
+    if isinstance(settings, dict):
+        for name in (*DATA, *EvaluationSettings().tasks()):
+            if settings.get(name) is None:
+                raise FirststepError(f"{path}: settings: {name} is missing")
+        data = {name: settings[name] for name in DATA}
+    return to_record({**content, **data, "content": content}, StoredEvaluation, str(path))

@@ -135,8 +135,8 @@ def _card(text: str, licence: str | None) -> ModelCard:
 def _test(evaluation: Evaluation) -> str:
     settings = evaluation.settings
     title = (
-        f"{settings['data']}, split {settings['split']}, {settings['ways']}-way {settings['shots']}-shot, "
-        f"{settings['episodes']} episodes, {settings['queries']} queries per class, seed {settings['seed']}. "
+        f"{evaluation.data}, split {settings.split}, {settings.ways}-way {settings.shots}-shot, "
+        f"{settings.episodes} episodes, {settings.queries} queries per class, seed {settings.seed}. "
         "Mean and 95 % half-width over the episodes:"
     )
     rows = [f"| {row['step']} | {row['accuracy']:.1f} ± {row['ci95']:.1f} |" for row in evaluation.rows()]

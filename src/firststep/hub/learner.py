@@ -69,7 +69,7 @@ class HubLearner(ModelHubMixin, library_name="firststep"):
         replace(run.record, config=config).save(target.record_path)
         for number, evaluation in enumerate(self.evaluations(), 1):
             provenance = {**evaluation.provenance, "config": shareable(evaluation.provenance["config"])}
-            stored = save_directory / "evaluations" / f"{evaluation.settings['data']}-{number}"
+            stored = save_directory / "evaluations" / f"{evaluation.data}-{number}"
             replace(evaluation, provenance=provenance).save(stored)
         write_json(save_directory / "config.json", {**CONFIG, "licence": self.licence})
 

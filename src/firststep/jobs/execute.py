@@ -17,7 +17,7 @@ import torch
 from firststep.data import Dataset
 from firststep.errors import FirststepError, reason
 from firststep.evaluation import METRICS
-from firststep.evaluation._internal import DEFAULT_EPISODES, MAIN
+from firststep.evaluation._internal import MAIN
 from firststep.jobs.job import EvaluationSpec, Job, JobEvent, OnEvent
 from firststep.training import RunTaken, TrainingProgress, load_trained, open_data, train
 from firststep.utils import write_text
@@ -91,7 +91,7 @@ def _train(job: Job, on_event: OnEvent, data: Dataset) -> None:
 
 def _evaluate(job: Job, spec: EvaluationSpec, on_event: OnEvent, data: Dataset) -> None:
     send = _throttled(on_event)
-    total = spec.options.get("episodes", DEFAULT_EPISODES)
+    total = spec.settings.episodes
     episodes = 0
 
     def on_episode() -> None:
@@ -100,7 +100,7 @@ def _evaluate(job: Job, spec: EvaluationSpec, on_event: OnEvent, data: Dataset) 
         send(JobEvent(job=job.name, state="testing", update=episodes, total=total, text=spec.name), False)
 
     trained = load_trained(job.folder, which=spec.which)
-    trained.evaluate(data, progress=on_episode, **spec.options).save(spec.path(job.folder))
+    trained.evaluate(data, spec.settings, progress=on_episode).save(spec.path(job.folder))
 
 
 @contextlib.contextmanager

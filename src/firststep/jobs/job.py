@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from firststep.errors import FirststepError
+from firststep.evaluation import EvaluationSettings
 from firststep.training import Run, TrainConfig, TrainingProgress, saved_progress
 
 MACHINE_SETTINGS = ("data_path", "cache", "device", "threads", "log")
@@ -19,15 +20,16 @@ class EvaluationSpec:
     """The evaluation of a trained run.
 
     Examples:
+        >>> from firststep.evaluation import EvaluationSettings
         >>> from firststep.jobs import EvaluationSpec
-        >>> EvaluationSpec(name="test", options={"episodes": 600}).path(run.folder).name
+        >>> EvaluationSpec(name="test", settings=EvaluationSettings(episodes=600)).path(run.folder).name
         'test'
     """
 
     name: str
     """Name of the result files: ``<run folder>/evaluations/<name>.json`` and ``.csv``."""
-    options: dict[str, Any]
-    """Keyword arguments of :meth:`firststep.training.TrainedModel.evaluate`."""
+    settings: EvaluationSettings
+    """The tasks, and how they are measured."""
     which: str = "best"
     """Checkpoint: ``best`` by validation, or ``last``."""
 

@@ -42,7 +42,7 @@ class Cost:
         left = c.total_updates - saved_update(job.run.checkpoint_path("last"))
         validations = left / c.validate_every
         steps = validations * (c.validation_episodes + c.meta_batch) * c.steps
-        steps += sum(max(t.options["steps"]) * t.options["episodes"] for t in job.missing_evaluations())
+        steps += sum(max(t.settings.steps) * t.settings.episodes for t in job.missing_evaluations())
         of_all = validations / c.all_every * 2 * c.meta_batch * c.steps if c.all_every else 0.0
         return left * c.meta_batch * self.task + steps * self.step + of_all * self.all_step
 

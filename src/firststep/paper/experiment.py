@@ -14,6 +14,8 @@ from typing import Any
 import pandas as pd
 
 from firststep.backbones import BACKBONES
+from firststep.evaluation import EvaluationSettings
+from firststep.evaluation._internal import TEST_SEED
 from firststep.jobs import EvaluationSpec
 from firststep.training import VALIDATION_SEED, TrainConfig
 from firststep.utils.registry import Registry
@@ -158,32 +160,26 @@ def protocol(
     )
 
 
-def named_test(
-    *,
-    steps: tuple[int, ...],
-    episodes: int = 600,
-    rate_multiplier: float = 1.0,
-    split: str = "test",
-    seed: int | None = None,
-) -> EvaluationSpec:
+def named_test(settings: EvaluationSettings) -> EvaluationSpec:
     """Return a test, named by what it tests, so that experiments share the results of equal tests.
 
     Examples:
+        >>> from firststep.evaluation import EvaluationSettings
         >>> from firststep.paper import named_test
-        >>> named_test(steps=(1,), rate_multiplier=3.0).name
+        >>> named_test(EvaluationSettings(steps=(1,), rate_multiplier=3.0)).name
         'test-600episodes-steps1-x3'
     """
+    steps, multiplier = settings.steps, settings.rate_multiplier
     contiguous = len(steps) > 1 and steps == tuple(range(steps[0], steps[-1] + 1))
     which = f"{steps[0]}to{steps[-1]}" if contiguous else "-".join(map(str, steps))
-    longer = f"-x{rate_multiplier:g}" if rate_multiplier != 1 else ""
-    options: dict[str, Any] = {"steps": steps, "episodes": episodes, "rate_multiplier": rate_multiplier}
-    if split == "val":
+    longer = f"-x{multiplier:g}" if multiplier != 1 else ""
+    if settings.split == "val":
         # The paper's half-widths on this split suggest the episodes that also chose the best model.
-        options |= {"split": split, "seed": VALIDATION_SEED}
-    elif seed is not None:
-        options["seed"] = seed
-        longer += f"-seed{seed}"
-    return EvaluationSpec(name=f"{split}-{episodes}episodes-steps{which}{longer}", options=options)
+        settings = replace(settings, seed=VALIDATION_SEED)
+    elif settings.seed != TEST_SEED:
+        longer += f"-seed{settings.seed}"
+    name = f"{settings.split}-{settings.episodes}episodes-steps{which}{longer}"
+    return EvaluationSpec(name=name, settings=settings)
 
 
 def within() -> EvaluationSpec:
@@ -191,10 +187,10 @@ def within() -> EvaluationSpec:
 
     Examples:
         >>> from firststep.paper import within
-        >>> within().options["steps"]
+        >>> within().settings.steps
         (0, 1, 2, 3, 4, 5)
     """
-    return named_test(steps=WITHIN)
+    return named_test(EvaluationSettings(steps=WITHIN))
 
 
 def beyond() -> EvaluationSpec:
@@ -202,10 +198,10 @@ def beyond() -> EvaluationSpec:
 
     Examples:
         >>> from firststep.paper import beyond
-        >>> beyond().options["steps"]
+        >>> beyond().settings.steps
         (10, 25, 50, 100)
     """
-    return named_test(steps=BEYOND)
+    return named_test(EvaluationSettings(steps=BEYOND))
 
 
 def pair(

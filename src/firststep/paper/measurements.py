@@ -123,7 +123,7 @@ def seed_frame(measured: Sequence[MeasuredRow], over: dict[str, str]) -> pd.Data
                     {
                         "seed": training.seed,
                         **_model(each.row),
-                        "rate_multiplier": evaluation.settings["rate_multiplier"],
+                        "rate_multiplier": evaluation.settings.rate_multiplier,
                         "parameters": parameter_count(each.row.config),
                         **line,
                         **({"over": over[each.row.label], **gains[line["step"]]} if gains else {}),
@@ -153,7 +153,7 @@ def _paired(base: Training, evaluation: Evaluation) -> dict[int, dict[str, Any]]
     """Return step → gain over the base's evaluation of the same test, paired by episode, in points."""
     same = ("split", "rate_multiplier", "episodes")
     for first in base.evaluations:
-        if all(first.settings[key] == evaluation.settings[key] for key in same) and (
+        if all(getattr(first.settings, key) == getattr(evaluation.settings, key) for key in same) and (
             first.measurement.steps == evaluation.measurement.steps
         ):
             return {

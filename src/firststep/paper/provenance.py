@@ -55,7 +55,8 @@ def _public_config(record: RunRecord) -> dict[str, Any]:
 
 def _episodes(evaluation: Evaluation) -> TestEpisodes:
     settings = evaluation.settings
-    return TestEpisodes(**{name: settings[name] for name in ("episodes", "split", "seed", "queries")})
+    names = ("episodes", "split", "seed", "queries")
+    return TestEpisodes(**{name: getattr(settings, name) for name in names})
 
 
 def _time(run: Run) -> RunTime:

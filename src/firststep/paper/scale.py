@@ -117,17 +117,12 @@ class Scale:
 
     def test(self, planned: EvaluationSpec) -> EvaluationSpec | None:
         """Return a test of the paper's protocol at this scale; None if no step of it is left."""
-        options, longest = planned.options, self.changes.get("longest")
-        steps = tuple(step for step in options["steps"] if longest is None or step <= longest)
+        settings, longest = planned.settings, self.changes.get("longest")
+        steps = tuple(step for step in settings.steps if longest is None or step <= longest)
         if not steps:
             return None
-        return named_test(
-            steps=steps,
-            episodes=min(options["episodes"], self.changes.get("episodes", options["episodes"])),
-            rate_multiplier=options["rate_multiplier"],
-            split=options.get("split", "test"),
-            seed=options.get("seed"),
-        )
+        episodes = min(settings.episodes, self.changes.get("episodes", settings.episodes))
+        return named_test(replace(settings, steps=steps, episodes=episodes))
 
     @property
     def words(self) -> str:

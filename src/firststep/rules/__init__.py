@@ -1,5 +1,8 @@
 """Update rules: a rule turns the inner gradient into a step. One file per rule."""
 
+import pkgutil
+from importlib import import_module
+
 # isort: off
 # The order of these imports is the order of METHODS, hence of help texts and tables.
 from firststep.rules.gradient_descent import anil, boil, fomaml, maml
@@ -21,6 +24,9 @@ from firststep.rules.method import Method
 from firststep.rules.query_weights import QUERY_WEIGHTS, annealed_query_weights, equal_query_weights
 from firststep.rules.registry import METHODS, MethodBuilder, build_method, register_method
 from firststep.rules.rule import Moves, Rule, SupportLoss, descend, no_parameters, require_rate, require_rule
+
+for _file in pkgutil.iter_modules(__path__):  # a new file needs no other edit
+    import_module(f"{__name__}.{_file.name}")
 
 __all__ = [
     "METHODS",

@@ -37,7 +37,7 @@ with extra("cli", "firststep.training"):
     )
     from firststep.training.start import check_every_rank_has_tasks, check_same_data
     from firststep.training.sweep import folder_name, parse_sweep, product_of
-    from firststep.training.trained import TrainedModel, data_for, load_trained
+    from firststep.training.trained import TrainedModel, as_trained, data_for, load_trained
 
 __all__ = [
     "BUILTIN",
@@ -64,6 +64,7 @@ __all__ = [
     "TrainedModel",
     "TrainingProgress",
     "TrainingTime",
+    "as_trained",
     "build_meta_learner",
     "builtin_models",
     "check_every_rank_has_tasks",

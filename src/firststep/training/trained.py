@@ -13,8 +13,8 @@ from torch import Tensor
 from firststep.data import Dataset, Preprocessing, ProgressCallback, open_dataset, open_tasks
 from firststep.distributed import Team
 from firststep.errors import FirststepError
-from firststep.evaluation import Evaluation, evaluate
-from firststep.evaluation._internal import DEFAULT_EPISODES, DEFAULT_STEPS, TEST_SEED
+from firststep.evaluation import Evaluation, EvaluationSettings, evaluate
+from firststep.evaluation._internal import DEFAULTS
 from firststep.meta_learner import MetaLearner
 from firststep.training.build import build_meta_learner, open_data, through_body
 from firststep.training.checkpoint import check_fits
@@ -28,9 +28,10 @@ class TrainedModel:
     """The model of a run: the learner, its configuration, and the checkpoint of its parameters.
 
     Examples:
+        >>> from firststep.evaluation import EvaluationSettings
         >>> trained.config == run.config, type(trained.meta).__name__
         (True, 'MetaLearner')
-        >>> trained.evaluate(dataset, steps=(0, 1), episodes=2).at(0).shape
+        >>> trained.evaluate(dataset, EvaluationSettings(steps=(0, 1), episodes=2)).at(0).shape
         (2,)
     """
 
@@ -60,35 +61,17 @@ class TrainedModel:
     def evaluate(
         self,
         data: Dataset,
+        settings: EvaluationSettings = DEFAULTS,
         *,
-        ways: int | None = None,
-        shots: int | None = None,
-        queries: int | None = None,
-        subset: str | None = None,
-        split: str = "test",
-        steps: tuple[int, ...] = DEFAULT_STEPS,
-        episodes: int = DEFAULT_EPISODES,
-        rate_multiplier: float = 1.0,
-        auto: bool = False,
-        seed: int = TEST_SEED,
         progress: Callable[[], None] | None = None,
         team: Team | None = None,
     ) -> Evaluation:
-        """Test by :func:`firststep.evaluation.evaluate`; ways to subset default to the training's."""
+        """Test by :func:`firststep.evaluation.evaluate`; what the settings leave out is as trained."""
         config = self.config
         return evaluate(
             self.meta,
             data,
-            ways=config.ways if ways is None else ways,
-            shots=config.shots if shots is None else shots,
-            queries=config.queries if queries is None else queries,
-            subset=config.measured_subset if subset is None else subset,
-            split=split,
-            steps=steps,
-            episodes=episodes,
-            rate_multiplier=rate_multiplier,
-            auto=auto,
-            seed=seed,
+            as_trained(settings, config),
             label=config.describe(),
             run=self.run.name,
             provenance={
@@ -109,6 +92,16 @@ class TrainedModel:
             "config": self.config.to_json(),
             "preprocessing": self.preprocessing.describe(),
         }
+
+
+def as_trained(settings: EvaluationSettings, config: TrainConfig) -> EvaluationSettings:
+    """Return the settings with those of the training for what they leave out."""
+    return settings.or_else(
+        ways=1 if config.tasks else config.ways,
+        shots=config.shots,
+        queries=config.queries,
+        subset=config.measured_subset,
+    )
 
 
 def load_trained(

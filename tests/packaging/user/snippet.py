@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import firststep as fs
 from firststep.data import Episodes, open_dataset
-from firststep.evaluation import Evaluation, register_metric
+from firststep.evaluation import Evaluation, EvaluationSettings, register_metric
 from firststep.functional import TaskReport
 from firststep.training import LoggedRun, Run, TrainConfig, TrainedModel, load_trained, register_logger, train
 
@@ -72,4 +72,4 @@ def meta_train(folder: Path) -> Evaluation:
     assert_type(train(config, folder), Run)
     trained = load_trained(folder)
     assert_type(trained, TrainedModel)
-    return trained.evaluate(dataset, steps=(0, 1), episodes=2)
+    return trained.evaluate(dataset, EvaluationSettings(steps=(0, 1), episodes=2))

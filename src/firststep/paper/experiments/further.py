@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from firststep.evaluation import EvaluationSettings
 from firststep.paper.experiment import Experiment, Row, named_test, protocol, register_experiment, within
 from firststep.paper.parameter_count import parameter_count
 
@@ -16,7 +17,7 @@ HEADS = ("per-class", "shared", "zero")
 @register_experiment("heads")
 def heads() -> Experiment:
     """Not in the paper: a row per class, shared and zero head, with and without the loss; Gauss-Newton"""
-    tests = (named_test(steps=STEPS),)
+    tests = (named_test(EvaluationSettings(steps=STEPS)),)
     rows = []
     for head in HEADS:
         for conditioned in (False, True):
@@ -56,9 +57,10 @@ UNSEEN_EPISODES = 3_000_017
 @register_experiment("every-step")
 def every_step() -> Experiment:
     """Not in the paper: query loss after every step, or one step; with and without loss and shared head"""
+    unseen = EvaluationSettings(steps=STEPS, seed=UNSEEN_EPISODES)
     tests = (
-        named_test(steps=STEPS, seed=UNSEEN_EPISODES),
-        *(named_test(steps=(1,), rate_multiplier=times, seed=UNSEEN_EPISODES) for times in (2.0, 3.0, 5.0)),
+        named_test(unseen),
+        *(named_test(replace(unseen, steps=(1,), rate_multiplier=times)) for times in (2.0, 3.0, 5.0)),
     )
     trained_on: dict[str, dict[str, Any]] = {
         "last step": {},

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 import pandas as pd
 
+from firststep.evaluation import EvaluationSettings
 from firststep.paper.experiment import (
     Experiment,
     Row,
@@ -122,7 +123,10 @@ def table3() -> Experiment:
     """Table 3: one step at inference with a rate up to five times as large"""
     numbers = published("bigger_steps").rename(columns={"steps": "step", "lr_multiplier": "rate_multiplier"})
     longer = sorted(float(times) for times in numbers["rate_multiplier"].unique() if times != 1)
-    tests = (within(), *(named_test(steps=(1,), rate_multiplier=times) for times in longer))
+    tests = (
+        within(),
+        *(named_test(EvaluationSettings(steps=(1,), rate_multiplier=times)) for times in longer),
+    )
     return Experiment(
         is_of_paper=True,
         title="Table 3: fewer but bigger steps at inference, Conv6, 5-way 5-shot",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from firststep.evaluation import EvaluationSettings
 from firststep.paper.experiment import (
     WITHIN,
     Experiment,
@@ -32,7 +33,7 @@ def loss_ablation() -> Experiment:
         Row(
             label=name,
             config=protocol("mini-imagenet", "conv6", conditioned=True, loss=loss),
-            tests=(named_test(steps=WITHIN, episodes=100, split="val"),),
+            tests=(named_test(EvaluationSettings(steps=WITHIN, episodes=100, split="val")),),
             over="log-condition-number" if loss == "variance" else None,
         )
         for name, loss in LOSSES.items()
