@@ -7,16 +7,29 @@ from firststep.backbones.efficientnet import (
     body_features,
     frozen_body,
 )
-from firststep.backbones.external import build_external, check_spec, freeze, native_image_size
+from firststep.backbones.external import (
+    HUGGING_FACE,
+    TIMM,
+    build_external,
+    check_spec,
+    freeze,
+    native_image_size,
+)
 from firststep.backbones.mlp import Mlp
 from firststep.backbones.norm import BatchStatisticsNorm, first_derivatives_only
 from firststep.backbones.registry import BACKBONES, Backbone, build_backbone
 from firststep.backbones.resnet import ResNet
+from firststep.backbones.sentences import FEATURES as SENTENCE_FEATURES
+from firststep.backbones.sentences import MOST_TOKENS, SentenceEncoder, Tokenizer
 from firststep.backbones.user_network import code_of_the_user, make_network
 from firststep.backbones.warp import WarpedConv, warp
 
 __all__ = [
     "BACKBONES",
+    "HUGGING_FACE",
+    "MOST_TOKENS",
+    "SENTENCE_FEATURES",
+    "TIMM",
     "Backbone",
     "BatchStatisticsNorm",
     "Conv",
@@ -24,6 +37,8 @@ __all__ = [
     "EfficientNetLiteBody",
     "Mlp",
     "ResNet",
+    "SentenceEncoder",
+    "Tokenizer",
     "WarpedConv",
     "body_features",
     "build_backbone",

@@ -32,6 +32,10 @@ MOST_FOLDS = 5
 UNCALIBRATED = 0.4
 """Temperature with too few samples to fit one. It has the lowest log-loss on the CIFAR-FS validation classes
 with one and two shots, where the probes themselves are too careful."""
+LEARNING = 0.35
+"""Exponent of the learning curve. This and :data:`SPREAD` were chosen by ``benchmarks/photo_choices.py``."""
+SPREAD = 2.0
+"""Variance of the accuracy of held-out samples, as a multiple of that of independent ones."""
 _FEWEST_FOR_NONE = 8
 """Smallest number of held-out samples whose scores are preferred to those of the background."""
 _UNSEEN = 0.3
@@ -41,19 +45,35 @@ _NORMAL_LIMIT = 1.6449  # of the standard normal distribution at NONE_LIMIT
 
 @dataclass(frozen=True)
 class Promise:
-    """Accuracy to expect: how many held-out samples were classified correctly."""
+    """Accuracy to expect: how many held-out samples were classified correctly.
+
+    A held-out sample is classified by what was fitted to fewer samples than the final classifier, which makes
+    more errors. Its errors fall with the number of samples per class to the power of -:data:`LEARNING`.
+
+    Held-out samples are not independent draws: those of a class share their difficulty, and all share the
+    samples that were fitted (Bates, Hastie and Tibshirani, "Cross-validation: what does it estimate and how
+    well does it do it?", 2023). So the interval is Wilson's for fewer samples, ``total`` / :data:`SPREAD`.
+    """
 
     right: int
     total: int
+    kept: float = 1.0
+    """Share of a class's samples that the held-out ones were classified by, on average."""
 
     @property
     def accuracy(self) -> float:
+        """Share of the held-out samples that were classified correctly."""
         return self.right / self.total
 
     @property
+    def expected(self) -> float:
+        """Accuracy to expect of what is fitted to all samples."""
+        return float(1 - (1 - self.accuracy) * self.kept**LEARNING)
+
+    @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the accuracy."""
-        z, count, share = 1.96, self.total, self.accuracy
+        """The 95 % interval of the accuracy to expect."""
+        z, count, share = 1.96, self.total / SPREAD, self.expected
         middle = (share + z * z / (2 * count)) / (1 + z * z / count)
         half = z / (1 + z * z / count) * (share * (1 - share) / count + z * z / (4 * count**2)) ** 0.5
         return max(0.0, middle - half), min(1.0, middle + half)
@@ -77,10 +97,13 @@ class HeldOut:
     by_probe: dict[str, Tensor]
     """Probe → its own probabilities, not calibrated."""
     none_scores: Tensor
+    kept: float = 1.0
+    """Share of a class's samples in the other folds, on average over the held-out samples."""
 
     @property
     def promise(self) -> Promise:
-        return Promise(int((self.probabilities.argmax(1) == self.labels).sum()), len(self.labels))
+        right = int((self.probabilities.argmax(1) == self.labels).sum())
+        return Promise(right, len(self.labels), self.kept)
 
     def doubtful(self, most: int = 3) -> list[int]:
         """Return the samples that the other folds contradict most, surest first."""
@@ -217,7 +240,17 @@ def _hold_out(
         probabilities=averaged[every],
         by_probe={name: output[every] for name, output in outputs.items()},
         none_scores=scores[every],
+        kept=_kept(labels, folds, every),
     )
+
+
+def _kept(labels: Tensor, folds: list[Tensor], every: Tensor) -> float:
+    counts = labels.bincount().double()
+    shares = torch.ones(len(labels), dtype=torch.float64)
+    for mask in folds:
+        left = labels[~mask].bincount(minlength=len(counts)).double()
+        shares[mask] = (left / counts)[labels[mask]]
+    return float(shares[every].mean())
 
 
 def _gain(rows: Tensor, labels: Tensor, held_out: Tensor, fitted: Tensor) -> Tensor:

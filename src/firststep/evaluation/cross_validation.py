@@ -62,13 +62,14 @@ class CrossValidation:
         The best classifier of a fold is that of the other folds, so its choice does not flatter the accuracy.
         """
         right = {name: self._right(name) for name in self.log_probabilities}
+        kept = 1 - 1 / self.folds
         if classifier is not None:
-            return Promise(int(right[classifier].sum()), len(self.labels))
+            return Promise(int(right[classifier].sum()), len(self.labels), kept)
         found = 0
         for held_out in stratified_folds(self.labels):
             best = max(right, key=lambda name: int(right[name][~held_out].sum()))
             found += int(right[best][held_out].sum())
-        return Promise(found, len(self.labels))
+        return Promise(found, len(self.labels), kept)
 
     def _right(self, classifier: str) -> Tensor:
         outputs = self.log_probabilities[classifier]
