@@ -77,9 +77,14 @@ def main() -> None:
 def write_settings(out: Path, script: str) -> None:
     """Write how a result was made, without folders of this machine."""
     out.mkdir(parents=True, exist_ok=True)
-    given = ["CIFAR" if Path(word).is_dir() and "results" not in word else word for word in sys.argv[1:]]
+    given = [_public(word) for word in sys.argv[1:]]
     settings = {"command": shlex.join(["python", script, *given]), "seed": SEED, **collect_provenance()}
     (out / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
+
+
+def _public(word: str) -> str:
+    """Return a word of the command line, or the last part of a path of this machine."""
+    return Path(word).name if Path(word).is_absolute() else word
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep.evaluation._few_shot import (
-    LEARNING,
-    PROBES,
-    SPREAD,
-    UNCALIBRATED,
-    Promise,
-    fit_few_shot,
-    folds_of,
-)
+from firststep.evaluation._few_shot import PROBES, UNCALIBRATED, fit_few_shot, folds_of
 from firststep.evaluation._few_shot_head import NONE_LIMIT, HeadForm
+from firststep.evaluation._promise import LEARNING, SPREAD, Promise
 
 
 def blobs(

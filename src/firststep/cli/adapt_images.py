@@ -87,8 +87,8 @@ def adapt_to_files(
             answers = adapted.probabilities(images, transductive=True).tolist()
         elif pixels is not None:
             if fixed is not None:
-                path = source.meta.functional.classifier
-                given = answers_from_features(module, path, fixed(pixels, progress))
+                last = source.meta.functional.classifier
+                given = answers_from_features(module, last, fixed(pixels, progress))
             else:
                 given = deployed(module, card).answers(pixels, progress)
             answers = given.probabilities.tolist()

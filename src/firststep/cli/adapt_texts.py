@@ -11,6 +11,7 @@ from firststep.cli.progress import progress_bar
 from firststep.cli.terminal import console, render
 from firststep.cli.text_files import asked_texts, labelled_texts
 from firststep.deployment._internal import (
+    TEXT_ENDINGS,
     TextCard,
     TextClassifier,
     TextEncoder,
@@ -36,6 +37,8 @@ def adapt_to_texts(support: Path, query: Path | None, wishes: Wishes) -> None:
     """Adapt to the labelled texts of ``support`` and classify those of ``query``."""
     check_folder_writable(wishes.out)
     for path in wishes.export:
+        if path.suffix.lower() not in TEXT_ENDINGS:
+            raise FirststepError(f"{path}: classifiers of texts are exported to {' or '.join(TEXT_ENDINGS)}")
         require_exporter(path)
     known = labelled_texts(support)
     assert known.labels is not None

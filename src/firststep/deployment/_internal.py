@@ -4,6 +4,7 @@ from firststep.deployment.export import require_exporter
 from firststep.deployment.fixed_features import FixedFeatures, answers_from_features
 from firststep.deployment.saving import WEIGHTS, classifier_file
 from firststep.deployment.texts import (
+    TEXT_ENDINGS,
     TextCard,
     TextClassifier,
     TextEncoder,
@@ -13,6 +14,7 @@ from firststep.deployment.texts import (
 )
 
 __all__ = [
+    "TEXT_ENDINGS",
     "WEIGHTS",
     "FixedFeatures",
     "TextCard",

@@ -31,6 +31,8 @@ from firststep.utils import (
 )
 
 FORMAT = "firststep-text-classifier-1"
+TEXT_ENDINGS = (".onnx", ".safetensors")
+"""Formats of :func:`export_texts`, by the ending of the file."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -147,12 +149,9 @@ def export_texts(path: Path, classifier: TextClassifier, encode: TextEncoder, te
         encode: gives the tokens and the network.
         texts: a few, on which the file must give the same probabilities.
     """
-    ending = path.suffix.lower()
-    if ending == ".safetensors":
+    if path.suffix.lower() == ".safetensors":
         classifier.write(path)
         return
-    if ending != ".onnx":
-        raise FirststepError(f"{path}: classifiers of texts are exported to .onnx or .safetensors")
     with replacing(path) as temporary:
         temporary.write_bytes(_onnx(classifier, encode))
         difference = max(_difference(temporary, classifier, encode, text) for text in texts)

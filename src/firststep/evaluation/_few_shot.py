@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from firststep.evaluation._few_shot_head import FewShotHead, HeadForm, NoneScore, normalised
+from firststep.evaluation._promise import Promise
 from firststep.evaluation.calibration import fit_temperature
 from firststep.evaluation.probes import Predict, logistic, nearest_means, ridge
 
@@ -32,51 +33,11 @@ MOST_FOLDS = 5
 UNCALIBRATED = 0.4
 """Temperature with too few samples to fit one. It has the lowest log-loss on the CIFAR-FS validation classes
 with one and two shots, where the probes themselves are too careful."""
-LEARNING = 0.35
-"""Exponent of the learning curve. This and :data:`SPREAD` were chosen by ``benchmarks/photo_choices.py``."""
-SPREAD = 2.0
-"""Variance of the accuracy of held-out samples, as a multiple of that of independent ones."""
 _FEWEST_FOR_NONE = 8
 """Smallest number of held-out samples whose scores are preferred to those of the background."""
 _UNSEEN = 0.3
 """Quantile of the background's scores that serves as the limit where no sample can be held out."""
 _NORMAL_LIMIT = 1.6449  # of the standard normal distribution at NONE_LIMIT
-
-
-@dataclass(frozen=True)
-class Promise:
-    """Accuracy to expect: how many held-out samples were classified correctly.
-
-    A held-out sample is classified by what was fitted to fewer samples than the final classifier, which makes
-    more errors. Its errors fall with the number of samples per class to the power of -:data:`LEARNING`.
-
-    Held-out samples are not independent draws: those of a class share their difficulty, and all share the
-    samples that were fitted (Bates, Hastie and Tibshirani, "Cross-validation: what does it estimate and how
-    well does it do it?", 2023). So the interval is Wilson's for fewer samples, ``total`` / :data:`SPREAD`.
-    """
-
-    right: int
-    total: int
-    kept: float = 1.0
-    """Share of a class's samples that the held-out ones were classified by, on average."""
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the held-out samples that were classified correctly."""
-        return self.right / self.total
-
-    @property
-    def expected(self) -> float:
-        """Accuracy to expect of what is fitted to all samples."""
-        return float(1 - (1 - self.accuracy) * self.kept**LEARNING)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the accuracy to expect."""
-        z, count, share = 1.96, self.total / SPREAD, self.expected
-        middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-        half = z / (1 + z * z / count) * (share * (1 - share) / count + z * z / (4 * count**2)) ** 0.5
-        return max(0.0, middle - half), min(1.0, middle + half)
 
 
 @dataclass(frozen=True)

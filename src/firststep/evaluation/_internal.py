@@ -1,7 +1,8 @@
 """Names of ``firststep.evaluation`` for our other packages alone. They may change without notice."""
 
-from firststep.evaluation._few_shot import AVERAGE, PROBES, FewShot, Promise, fit_few_shot
+from firststep.evaluation._few_shot import AVERAGE, PROBES, FewShot, fit_few_shot
 from firststep.evaluation._few_shot_head import NONE_LIMIT, FewShotHead, HeadForm
+from firststep.evaluation._promise import Promise
 from firststep.evaluation._support_checks import Pair, SupportReport, examined, same_images, support_report
 from firststep.evaluation.adapted_model import has_fixed_features
 from firststep.evaluation.calibration import FEWEST_TO_CALIBRATE

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from firststep.evaluation._few_shot import Promise
+from firststep.evaluation._promise import Promise
 from firststep.evaluation.adapted_model import AdaptedModel
 from firststep.utils import counted
 

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from firststep.adaptation import StepChoice
 from firststep.backbones import body_features, frozen_body
 from firststep.errors import FirststepError
-from firststep.evaluation._few_shot import AVERAGE, PROBES, FewShot, Promise, affine, fit_few_shot
+from firststep.evaluation._few_shot import AVERAGE, PROBES, FewShot, affine, fit_few_shot
 from firststep.evaluation._few_shot_head import FewShotHead, HeadForm
+from firststep.evaluation._promise import Promise
 from firststep.evaluation.calibration import fit_temperature
 from firststep.evaluation.cross_validation import CLASSIFIERS, STEPS, CrossValidation, cross_validate
 from firststep.evaluation.frozen_network import (

@@ -16,7 +16,8 @@ from torch.nn import functional as F
 
 from firststep.adaptation import LONGEST_AUTO, MOST_FOLDS, StepChoice
 from firststep.errors import FirststepError
-from firststep.evaluation._few_shot import AVERAGE, PROBES, Promise
+from firststep.evaluation._few_shot import AVERAGE, PROBES
+from firststep.evaluation._promise import Promise
 from firststep.evaluation.frozen_network import features_of, frozen_network, logits_of
 from firststep.evaluation.image_folders import ImageSupport, Progress
 from firststep.meta_learner import MetaLearner
