@@ -147,12 +147,14 @@ BETWEEN_PACKAGES: dict[str, set[str]] = {
     },
     "firststep.backbones": {
         *("EfficientNetLiteBody", "body_features", "check_spec", "code_of_the_user", "frozen_body"),
-        *("first_derivatives_only", "native_image_size"),
+        *("HUGGING_FACE", "TIMM", "first_derivatives_only", "native_image_size"),
+        *("MOST_TOKENS", "SENTENCE_FEATURES", "SentenceEncoder", "Tokenizer"),
     },
     "firststep.losses": {"Kind", "ResidualKind", "as_loss", "first_tensor"},
     "firststep.rules": {"MethodBuilder", "Moves", "require_rule"},
     "firststep.data": {
-        *("IMAGE_ENDINGS", "Draws", "EpisodeRows", "FeatureDataset", "FeatureSplit", "FrozenBody"),
+        *("IMAGE_ENDINGS", "Draws", "EpisodeRows", "FeatureDataset", "FeatureSplit", "FeatureStore"),
+        *("FrozenBody",),
         *("decode", "entries", "read_columns", "require_png", "require_regular", "Tasks", "tasks_of"),
     },
     "firststep.training": {
@@ -175,7 +177,7 @@ BETWEEN_PACKAGES: dict[str, set[str]] = {
         ),
         *("saved_update", "training_episodes", "validation_episodes", "open_images", "open_since"),
         *("package_version", "DataSettings", "NetworkSettings", "MethodSettings", "OuterLoopSettings"),
-        *("RunningSettings", "TaskSettings"),
+        *("AdaptableNetwork", "RunningSettings", "TaskSettings", "pretrained_network"),
     },
     "firststep.jobs": {"MACHINE_SETTINGS", "Allocation", "Capacity"},
     "firststep.paper": {

@@ -19,7 +19,7 @@ from firststep.data import DATASETS
 from firststep.training import RECIPES, TrainConfig
 
 GROUPS = ["options", "data options", "network options", "method options", "outer-loop options"]
-WITHOUT_TORCH = ["demo", "data", "pretrain", "train", "predict", "parameters"]
+WITHOUT_TORCH = ["demo", "data", "pretrain", "train", "adapt", "predict", "parameters"]
 """The defaults of the other commands' flags come from modules that import torch."""
 SHOW_LOADED = """
 import json, sys
@@ -50,6 +50,7 @@ def test_help_does_not_wait_for_torch(command: str) -> None:
     shown, loaded = help_of(*command.split())
     assert "usage: firststep" in shown
     assert not {"torch", "matplotlib", "pandas"} & set(loaded)
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_the_flags_of_train_are_in_groups() -> None:

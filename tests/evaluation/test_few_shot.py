@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from firststep.evaluation._few_shot import PROBES, UNCALIBRATED, Promise, fit_few_shot, folds_of
+from firststep.evaluation._few_shot import PROBES, UNCALIBRATED, fit_few_shot, folds_of
 from firststep.evaluation._few_shot_head import NONE_LIMIT, HeadForm
+from firststep.evaluation._promise import LEARNING, SPREAD, Promise
 
 
 def blobs(
@@ -90,11 +91,36 @@ def test_a_class_with_many_samples_does_not_swallow_the_others() -> None:
     assert np.mean(shares) < 0.45  # a third of the queries belong to it
 
 
-def test_the_promise_is_wilsons_interval() -> None:
-    low, high = Promise(22, 25).interval
-    assert (low, high) == (pytest.approx(0.7004, abs=1e-4), pytest.approx(0.9583, abs=1e-4))
+def test_the_promise_is_wilsons_interval_for_fewer_samples() -> None:
+    """Its ends are the shares p at which the deviation is 1.96 standard errors √(p (1 - p) / n)."""
+    promise = Promise(22, 25, kept=0.8)
+    assert promise.accuracy == 0.88
+    assert promise.expected == pytest.approx(1 - 0.12 * 0.8**LEARNING)
+    for end in promise.interval:
+        deviation = abs(promise.expected - end)
+        assert deviation == pytest.approx(1.96 * math.sqrt(end * (1 - end) * SPREAD / 25))
     assert Promise(25, 25).interval[1] == 1.0
     assert Promise(0, 4).interval[0] == 0.0
+
+
+def test_the_promise_knows_how_many_samples_the_folds_kept() -> None:
+    features, labels = blobs((2, 5, 10))
+    held_out = fit_few_shot(features, labels).held_out
+    assert held_out is not None
+    assert held_out.promise.kept == pytest.approx((2 * 1 / 2 + 5 * 4 / 5 + 10 * 8 / 10) / 17)
+
+
+def test_the_promise_covers_the_accuracy_that_is_found() -> None:
+    queries, asked = blobs((100, 100, 100), spread=1.2, seed=1000)
+    covered = []
+    for seed in range(40):
+        features, labels = blobs((4, 4, 4), spread=1.2, seed=seed)
+        fitted = fit_few_shot(features, labels, none=False)
+        accuracy = (fitted.head(queries).argmax(1) == asked).double().mean().item()
+        assert fitted.held_out is not None
+        low, high = fitted.held_out.promise.interval
+        covered.append(low <= accuracy <= high)
+    assert np.mean(covered) >= 0.9
 
 
 def test_about_five_per_cent_of_the_classes_are_refused_and_most_of_the_others() -> None:

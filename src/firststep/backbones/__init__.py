@@ -16,9 +16,18 @@ from firststep.backbones.efficientnet import (
 from firststep.backbones.mlp import Mlp
 # isort: on
 
-from firststep.backbones.external import build_external, check_spec, freeze, native_image_size
+from firststep.backbones.external import (
+    HUGGING_FACE,
+    TIMM,
+    build_external,
+    check_spec,
+    freeze,
+    native_image_size,
+)
 from firststep.backbones.norm import BatchStatisticsNorm, first_derivatives_only
 from firststep.backbones.registry import BACKBONES, Backbone, build_backbone, register_backbone
+from firststep.backbones.sentences import FEATURES as SENTENCE_FEATURES
+from firststep.backbones.sentences import MOST_TOKENS, SentenceEncoder, Tokenizer
 from firststep.backbones.user_network import code_of_the_user, make_network
 from firststep.backbones.warp import WarpedConv, warp
 
@@ -27,6 +36,10 @@ for _file in pkgutil.iter_modules(__path__):  # a new file needs no other edit
 
 __all__ = [
     "BACKBONES",
+    "HUGGING_FACE",
+    "MOST_TOKENS",
+    "SENTENCE_FEATURES",
+    "TIMM",
     "Backbone",
     "BatchStatisticsNorm",
     "Conv",
@@ -34,6 +47,8 @@ __all__ = [
     "EfficientNetLiteBody",
     "Mlp",
     "ResNet",
+    "SentenceEncoder",
+    "Tokenizer",
     "WarpedConv",
     "body_features",
     "build_backbone",

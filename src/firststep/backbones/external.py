@@ -7,7 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -74,7 +77,7 @@ def build_external(
         image_size: side of the images; None for the network's own.
         channels: number of channels of the images.
         seed: seed of the initial values.
-        pretrained: ``default`` for the library's own weights, or a file of weights for timm. With weights the
+        pretrained: ``default`` for the library's own weights, or a file of weights. With weights the
             network is in ``eval()`` mode, where batch norm uses the running statistics that belong to them.
             Otherwise it is in ``train()`` mode with dropout off.
         mean: with ``std``, the normalisation of the images that it will get. If the network was made for
@@ -130,9 +133,7 @@ def _timm(
         "in_chans": channels,
         "pretrained": pretrained is not None,
     }
-    if pretrained not in (None, OWN_WEIGHTS):
-        if not Path(str(pretrained)).is_file():
-            raise FirststepError(f"`pretrained` {pretrained}: there is no such file")
+    if _is_file(pretrained):
         options["pretrained_cfg_overlay"] = {"file": str(pretrained)}
     with code_of_the_user(f"timm cannot make {name}"):
         if image_size is not None and _takes_image_size(timm, name):
@@ -160,11 +161,6 @@ def _hugging_face(
 ) -> tuple[nn.Module, Normalisation | None]:
     with importing("transformers", HUGGING_FACE + name):
         from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageClassification
-    if pretrained not in (None, OWN_WEIGHTS):
-        raise FirststepError(
-            f"`pretrained={pretrained}`: for {HUGGING_FACE}NAME it is {OWN_WEIGHTS}; the name or folder says "
-            "which weights"
-        )
     options: dict[str, Any] = {"num_labels": ways}
     with code_of_the_user(f"transformers cannot make {name}"):
         config = AutoConfig.from_pretrained(name)
@@ -177,10 +173,31 @@ def _hugging_face(
                 setattr(config, option, value)
             model = AutoModelForImageClassification.from_config(config)
         else:
-            model = AutoModelForImageClassification.from_pretrained(
-                name, ignore_mismatched_sizes=True, **options
-            )
+            with _folder_of(config, pretrained) if _is_file(pretrained) else nullcontext(name) as source:
+                model = AutoModelForImageClassification.from_pretrained(
+                    source, ignore_mismatched_sizes=True, **options
+                )
     return model, _processor(AutoImageProcessor, name, channels)
+
+
+def _is_file(pretrained: str | None) -> bool:
+    """Return whether ``pretrained`` names a file of weights; refuse one that does not exist."""
+    if pretrained in (None, OWN_WEIGHTS):
+        return False
+    if not Path(str(pretrained)).is_file():
+        raise FirststepError(f"`pretrained` {pretrained}: there is no such file")
+    return True
+
+
+@contextmanager
+def _folder_of(config: Any, weights: str | None) -> Iterator[str]:
+    """Make a folder as transformers reads it from a configuration and a safetensors file."""
+    if Path(str(weights)).suffix != ".safetensors":
+        raise FirststepError(f"`pretrained` {weights}: for {HUGGING_FACE}NAME it is a .safetensors file")
+    with tempfile.TemporaryDirectory() as folder:
+        config.save_pretrained(folder)
+        shutil.copyfile(str(weights), Path(folder) / "model.safetensors")
+        yield folder
 
 
 def _processor(processors: Any, name: str, channels: int) -> Normalisation | None:

@@ -1,64 +1,61 @@
-"""``firststep adapt``: adapt a trained model to your own images."""
+"""``firststep adapt``: adapt a trained model to your own images.
+
+The options are here, and the work is in :mod:`firststep.cli.adapt_images`: the help does not wait for torch.
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
-import torch
 import tyro
 
-from firststep.cli.adaptation_report import repeated, report, to_json
-from firststep.cli.predictions import Predictions
-from firststep.cli.progress import progress_bar
 from firststep.cli.run_argument import A_RUN
-from firststep.cli.terminal import console, render
-from firststep.deployment import (
-    ImageClassifier,
-    ModelCard,
-    deployed,
-    export_model,
-    make_deployable,
-    save_adapted,
-)
-from firststep.deployment._internal import require_exporter
 from firststep.errors import FirststepError
-from firststep.evaluation import Confusion, adapt_to_images, confusion_figure, query_files
-from firststep.evaluation._internal import (
-    STEPS,
-    class_numbers,
-    load_pixels,
-    same_images,
-    support_classes,
-    support_files,
-    support_report,
-    to_support,
-)
-from firststep.plotting import save_figure
-from firststep.training import load_trained
-from firststep.utils import check_folder_writable, write_json
 
 Classifier = Literal["auto", "steps", "nearest-means", "ridge", "logistic", "average"]
-CHECKED_IMAGES = 8
-"""Number of support images on which an exported file must give the same probabilities."""
+Format = Literal["table", "csv", "json"]
+TEXTS = "builtin:texts"
+"""The model of texts, which is no run: nothing was trained."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command line asks for, besides the model and the images."""
+
+    classifier: Classifier
+    steps: int | None
+    rate_multiplier: float
+    transductive: bool
+    none_of_these: bool
+    cache: bool
+    export: tuple[Path, ...]
+    format: Format
+    out: Path
 
 
 def adapt(
-    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help=f"{A_RUN}.")],
+    run: Annotated[
+        str | None,
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="RUN", help=f"{A_RUN}, or {TEXTS} to classify texts. Left out with --network."),
+    ] = None,
     /,
     *,
     support: Annotated[Path, tyro.conf.arg(metavar="FOLDER|CSV")],
     query: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None,
+    network: Annotated[str | None, tyro.conf.arg(metavar="timm:NAME|hf:NAME")] = None,
+    pretrained: Annotated[str | None, tyro.conf.arg(metavar="FILE|default")] = None,
+    image_size: int | None = None,
     classifier: Classifier = "auto",
     steps: Annotated[str, tyro.conf.arg(metavar="N|auto")] = "auto",
     rate_multiplier: float = 1.0,
     transductive: bool = False,
     none_of_these: bool = True,
+    cache: bool = True,
     export: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = (),
-    format: Literal["table", "csv", "json"] = "table",
+    format: Format = "table",
     which: Literal["best", "last"] = "best",
     device: str | None = None,
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("adapted"),
@@ -71,9 +68,14 @@ def adapt(
 
     Args:
         support: Folder with one subfolder per class, with a few images each, or a .csv file with the columns
-            image and label, whose paths are relative to the file. A model with a shared or zero head takes
+            image and label, whose paths are relative to the file. For texts, a .csv file with the columns
+            text and label. A model with a shared or zero head takes
             any number of classes; others take at most the trained number.
-        query: Image, folder of images, or labelled images like those of --support, to classify.
+        query: Image, folder of images, or labelled images like those of --support, to classify. For texts, a
+            .csv file with the column text, or a .txt file with one text per line.
+        network: Pretrained network of timm or transformers, instead of RUN; its features stay fixed.
+        pretrained: Weights of --network: a file, or default for those that its library has or downloads.
+        image_size: Side of the images of --network in pixels; its own if left out.
         classifier: steps is the adapted network. nearest-means, ridge and logistic are fitted to its
             features, and average is the mean of these three. auto is average for fixed features, such as
             those of photos. Otherwise auto chooses by accuracy on held-out support images, and prefers the
@@ -82,6 +84,7 @@ def adapt(
         rate_multiplier: Multiply the length of inner steps by this.
         transductive: Let the query images share batch-norm statistics.
         none_of_these: Mark images that belong to no class, if the features are fixed.
+        cache: Keep the features of images in the user's cache folder, to compute none twice.
         export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2 or
             .safetensors.
         format: Format of the predictions on standard output.
@@ -96,60 +99,41 @@ def adapt(
             "--transductive answers depend on the other queries, which an exported model does not see: leave "
             "out --transductive or --export"
         )
-    check_folder_writable(out)
-    for path in export:
-        require_exporter(path)
-    trained = load_trained(run, which=which, device=device)
-    with progress_bar() as progress:
-        asked = query_files(query) if query is not None else None
-        pixels = None if asked is None else load_pixels(asked.files, trained.preprocessing, progress)
-        labelled = support_files(support)
-        support_classes(labelled, support, trained.meta)
-        known = load_pixels(labelled.files, trained.preprocessing, progress)
-        examples = to_support(labelled, support, trained.meta, trained.preprocessing, known)
-        expected = None
-        if query is not None and asked is not None and asked.labels is not None:
-            expected = class_numbers(asked.labels, examples.classes, query).tolist()
-        adapted = adapt_to_images(
-            trained.meta,
-            examples,
-            steps=number,
-            classifier=chosen,
-            validate=True,
-            rate_multiplier=rate_multiplier,
-            background=trained.background,
-            none=none_of_these,
-            progress=progress,
-        )
-        found = support_report(adapted, labelled.files, known)
-        described = trained.describe()
-        module, card = make_deployable(
-            adapted, trained.preprocessing, run=described["run"], config=described["config"]
-        )
-        answers, scores = None, None
-        if pixels is not None and transductive:
-            images = torch.from_numpy(trained.preprocessing.normalise(pixels)).to(trained.meta.device)
-            answers = adapted.probabilities(images, transductive).tolist()
-        elif pixels is not None:
-            given = deployed(module, card).answers(pixels, progress)
-            answers = given.probabilities.tolist()
-            scores = None if given.none is None else given.none.tolist()
-        weights = save_adapted(out, module, card)
-        write_json(out / "report.json", to_json(adapted, found))
-    if asked is not None and answers is not None:
-        predictions = Predictions(examples.classes, asked.files, answers, asked.labels, scores)
-        predictions.show(format)
-        if expected is not None:
-            _show_confusion(Confusion.of(examples.classes, expected, predictions.numbers()), format, out)
-    screen = console(stderr=True)
-    if asked is not None and pixels is not None:
-        pairs = same_images(labelled.files, known, asked.files, pixels)
-        for line in repeated(pairs, "its answer says nothing about new images"):
-            screen.print(line)
-    for shown in report(adapted, found, weights, transductive):
-        screen.print(shown)
-    if export:
-        _export(export, module, card, known[:CHECKED_IMAGES])
+    if (run is None) == (network is None):
+        raise FirststepError("name a RUN such as builtin:photos, or a --network: one of the two")
+    if network is None and (pretrained is not None or image_size is not None):
+        flag = "--image-size" if pretrained is None else "--pretrained"
+        raise FirststepError(f"{flag} goes with --network; {run} has its own")
+    if network is not None and pretrained is None:
+        raise FirststepError(f"--network {network} needs --pretrained: a file of weights, or default")
+    wishes = Wishes(
+        classifier=chosen,
+        steps=number,
+        rate_multiplier=rate_multiplier,
+        transductive=transductive,
+        none_of_these=none_of_these,
+        cache=cache,
+        export=export,
+        format=format,
+        out=out,
+    )
+    if run == TEXTS:
+        from firststep.cli.adapt_texts import adapt_to_texts
+
+        if chosen == "steps":
+            raise FirststepError(f"{TEXTS} has fixed features: leave out --steps and --transductive")
+        adapt_to_texts(support, query, wishes)
+        return
+    from firststep.cli.adapt_images import adapt_to_files
+    from firststep.training import AdaptableNetwork, load_trained, pretrained_network
+
+    def source() -> AdaptableNetwork:
+        if network is not None and pretrained is not None:
+            return pretrained_network(network, pretrained, image_size=image_size, device=device)
+        assert run is not None
+        return AdaptableNetwork.of(load_trained(run, which=which, device=device))
+
+    adapt_to_files(source, support, query, wishes)
 
 
 def _number(steps: str) -> int:
@@ -160,38 +144,6 @@ def _number(steps: str) -> int:
 
 def _chosen(classifier: Classifier, steps: int | None, transductive: bool) -> Classifier:
     for given, flag in ((steps is not None, "--steps"), (transductive, "--transductive")):
-        if given and classifier not in ("auto", STEPS):
+        if given and classifier not in ("auto", "steps"):
             raise FirststepError(f"{flag} is for the adapted network, not for --classifier {classifier}")
     return "steps" if steps is not None or transductive else classifier
-
-
-def _export(paths: Sequence[Path], module: ImageClassifier, card: ModelCard, pixels: np.ndarray) -> None:
-    """Write every file that can be written, then raise the errors of the others."""
-    written, failed = [], []
-    with progress_bar() as progress:
-        for path in paths:
-            progress(f"exporting {path.name}", 0, 1)
-            try:
-                export_model(path, module, card, pixels)
-                written.append(str(path))
-            except FirststepError as error:
-                failed.append(str(error))
-    if written:
-        console(stderr=True).print(f"written: {', '.join(written)}")
-    if failed:
-        raise FirststepError("; ".join(failed))
-
-
-def _show_confusion(confusion: Confusion, format: str, out: Path) -> None:
-    """Print it on standard output, or on standard error if the output is for programs."""
-    path = out / "confusion.png"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of letters that the font lacks
-        save_figure(confusion_figure(confusion), path)
-    words = (
-        f"accuracy {100 * confusion.accuracy:.1f} % ({confusion.right} of {confusion.total} right); "
-        f"figure: {path}"
-    )
-    screen = console(stderr=format != "table")
-    screen.print(render(confusion.table()))
-    screen.print(words)

@@ -23,45 +23,62 @@ def report(
 ) -> Iterator[str | ScreenTable]:
     """Yield lines and a table, in the order of the screen."""
     yield f"{_how(adapted)}; written: {weights}"
-    yield _accuracy(adapted, found)
+    taken = f"; steps taken: {adapted.choice.steps}, as trained or as --steps asked for"
+    every = "every class" if adapted.few_shot is not None else "a class"
+    yield accuracy_line(found, every) + (
+        taken if found.accuracy is None and adapted.classifier == STEPS else ""
+    )
     if adapted.few_shot is None and adapted.validation is not None:
         yield render(_table(adapted.classifier, adapted.validation))
-    for each in found.confused[:MOST_LINES]:
-        yield f"confused: {each.label} taken for {each.taken_for}, {each.images} of {each.of} held-out images"
-    for suspect in found.check:
-        likely = f"{100 * suspect.probability:.0f} % {suspect.looks_like} by the others"
-        yield f"check: {suspect.image} is labelled {suspect.label} but is {likely}"
-    yield from repeated(found.repeated, "the support set has it twice")
-    for line in found.add_next:
-        yield f"add next: {line}"
+    yield from findings(found, "image")
     yield _calibration(adapted, transductive)
     yield _none(adapted)
     folder = weights.parent
     yield f"use it: firststep predict {folder} IMAGES; details: {folder / 'report.json'}"
 
 
+def findings(found: SupportReport, what: str) -> Iterator[str]:
+    """Lines about confusions, samples to check and what to add; ``what`` names a sample."""
+    for each in found.confused[:MOST_LINES]:
+        share = f"{each.images} of {each.of} held-out {what}s"
+        yield f"confused: {each.label} taken for {each.taken_for}, {share}"
+    for suspect in found.check:
+        likely = f"{100 * suspect.probability:.0f} % {suspect.looks_like} by the others"
+        yield f"check: {suspect.image} is labelled {suspect.label} but is {likely}"
+    yield from repeated(found.repeated, "the support set has it twice", what)
+    for line in found.add_next:
+        yield f"add next: {line}"
+
+
 def to_json(adapted: AdaptedModel, found: SupportReport) -> dict[str, Any]:
     """Return the report as plain values."""
-    accuracy = found.accuracy
     return {
-        **asdict(found),
-        "accuracy": None
-        if accuracy is None
-        else {
-            "expected": accuracy.accuracy,
-            "interval": list(accuracy.interval),
-            "right": accuracy.right,
-            "held_out": accuracy.total,
-        },
+        **support_values(found),
         "steps": adapted.choice.steps,
         "calibrated": adapted.is_calibrated,
         "none_of_these": adapted.head is not None and adapted.head.has_none,
     }
 
 
-def repeated(pairs: list[Pair], why: str) -> Iterator[str]:
+def support_values(found: SupportReport) -> dict[str, Any]:
+    """Return what was found in a support set as plain values."""
+    accuracy = found.accuracy
+    return {
+        **asdict(found),
+        "accuracy": None
+        if accuracy is None
+        else {
+            "expected": accuracy.expected,
+            "interval": list(accuracy.interval),
+            "right": accuracy.right,
+            "held_out": accuracy.total,
+        },
+    }
+
+
+def repeated(pairs: list[Pair], why: str, what: str = "image") -> Iterator[str]:
     for pair in pairs[:MOST_LINES]:
-        kind = "the same image as" if pair.identical else "nearly the same image as"
+        kind = f"the same {what} as" if pair.identical else f"nearly the same {what} as"
         yield f"warning: {pair.second} is {kind} {pair.first}: {why}"
     if len(pairs) > MOST_LINES:
         yield f"warning: {len(pairs) - MOST_LINES} more such pairs"
@@ -78,24 +95,15 @@ def _how(adapted: AdaptedModel) -> str:
     return f"adapted to {classes} classes in {counted(choice.steps, 'step')}{chosen}"
 
 
-def _accuracy(adapted: AdaptedModel, found: SupportReport) -> str:
+def accuracy_line(found: SupportReport, every: str = "every class", what: str = "image") -> str:
+    """Return the accuracy to expect; ``every`` says which classes have too few samples to hold one out."""
     if found.accuracy is None:
-        taken = f"; steps taken: {adapted.choice.steps}, as trained or as --steps asked for"
-        return (
-            "no accuracy can be estimated: "
-            + ("every class" if adapted.few_shot is not None else "a class")
-            + " has one image only, so nothing can be held out"
-            + (taken if adapted.classifier == STEPS else "")
-        )
+        return f"no accuracy can be estimated: {every} has one {what} only, so nothing can be held out"
     low, high = found.accuracy.interval
-    words = (
-        f"expected accuracy {100 * found.accuracy.accuracy:.1f} % (95 % interval {100 * low:.0f} to "
-        f"{100 * high:.0f} %): {found.accuracy.right} of {found.accuracy.total} held-out images right"
+    return (
+        f"expected accuracy {100 * found.accuracy.expected:.1f} % (95 % interval {100 * low:.0f} to "
+        f"{100 * high:.0f} %): {found.accuracy.right} of {found.accuracy.total} held-out {what}s right"
     )
-    few = [count for count in found.images.values() if count <= MOST_LINES]
-    if few:
-        words += ". Held out from few images per class, this is rather too low"
-    return words
 
 
 def _table(chosen: str, validation: CrossValidation) -> Table:

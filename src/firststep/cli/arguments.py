@@ -10,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
+import inspect
 import io
 import os
 import re
+import shutil
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -32,7 +35,13 @@ def call(function: Callable[..., int | None], prog: str, arguments: Sequence[str
     return _parsed(
         prog,
         arguments,
-        lambda: tyro.cli(_deferred(function), prog=prog, args=arguments, console_outputs=is_rank0()),
+        lambda: tyro.cli(
+            _deferred(function),
+            prog=prog,
+            args=arguments,
+            description=_description(function),
+            console_outputs=is_rank0(),
+        ),
     )()
 
 
@@ -50,6 +59,19 @@ def call_subcommand(
         arguments,
         lambda: tyro.extras.subcommand_cli_from_dict(deferred, prog=prog, args=arguments),
     )()
+
+
+def _description(function: Callable[..., int | None]) -> str:
+    """Return the docstring before its arguments, wrapped at the width of the terminal.
+
+    tyro joins lines unless they begin with a space.
+    """
+    paragraphs = inspect.cleandoc(function.__doc__ or "").partition("\nArgs:")[0].strip().split("\n\n")
+    width = min(shutil.get_terminal_size().columns, 110)
+    return "\n\n".join(
+        part if "\n  " in part else textwrap.fill(" ".join(part.split()), width, subsequent_indent=" ")
+        for part in paragraphs  # those with indented lines are lists
+    )
 
 
 def _deferred(function: Callable[..., int | None]) -> Callable[..., Callable[[], int | None]]:

@@ -43,7 +43,8 @@ def predict(
         model: Folder that firststep adapt wrote (adapted/), or a file that it exported: .onnx, .pt2,
             .safetensors. The first two are programs: use only those that you trust.
         paths: Images, folders of images or of class folders, patterns such as 'shots/*.jpg', .csv files that
-            list images; - reads one image from standard input.
+            list images; - reads one image from standard input. For a model of texts: .csv files with the
+            column text, or .txt files with one text per line; - reads texts from standard input.
         watch: Also classify every image that appears in this folder, until Ctrl-C. Rows are CSV or, with
             --format json, one object per line.
         none_of_these: Mark images that belong to no class, if the model supports it.
@@ -53,7 +54,13 @@ def predict(
     from firststep.cli.progress import progress_bar
     from firststep.cli.terminal import console
     from firststep.deployment import load_deployed
+    from firststep.deployment._internal import is_text_classifier
 
+    if is_text_classifier(model):
+        if watch is not None or device != "cpu":
+            raise FirststepError(f"{model} classifies texts: leave out --watch and --device")
+        _predict_texts(model, paths, none_of_these, format)
+        return
     if not paths and watch is None:
         raise FirststepError("name the images or folders to classify after the model")
     if watch is not None and not watch.is_dir():
@@ -76,6 +83,34 @@ def predict(
                 classified(loaded, [file], none_of_these).show_row(kind, head=number == 0 and not files)
             except FirststepError as error:
                 console(stderr=True).print(f"firststep: {error}")
+
+
+def _predict_texts(
+    model: Path, paths: Sequence[Path], none_of_these: bool, format: Literal["table", "csv", "json"]
+) -> None:
+    from firststep.cli.predictions import Predictions
+    from firststep.cli.progress import progress_bar
+    from firststep.cli.terminal import console
+    from firststep.cli.text_files import asked_texts
+    from firststep.deployment._internal import TextEncoder, load_text_classifier
+
+    if not paths:
+        raise FirststepError("name the files with texts after the model: .csv with the column text, or .txt")
+    classifier = load_text_classifier(model)
+    texts = [text for path in paths for text in asked_texts(path).texts]
+    encode = TextEncoder()
+    begun = time.perf_counter()
+    with progress_bar() as progress:
+        answers = classifier.answers(encode(texts, progress))
+    seconds = time.perf_counter() - begun
+    scores = answers.none.tolist() if none_of_these and answers.none is not None else None
+    found = Predictions(
+        classifier.card.classes, texts, answers.probabilities.tolist(), none=scores, what="text"
+    )
+    found.show(format)
+    console(stderr=True).print(
+        f"{len(texts)} texts in {seconds:.1f} s ({len(texts) / seconds:.1f} per second)"
+    )
 
 
 def found_files(path: Path) -> list[Path]:

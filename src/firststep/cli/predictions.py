@@ -25,13 +25,16 @@ NONE_OF_THESE = "none of these"
 @dataclass(frozen=True)
 class Predictions:
     classes: list[str]
-    files: list[Path]
+    files: Sequence[Path | str]
+    """What was classified: files, or the texts themselves."""
     probabilities: list[list[float]]
     """Probabilities of the classes, per file."""
     labels: list[str] | None = None
     """True classes, if known."""
     none: list[float] | None = None
     """Scores of "none of these classes", if the model has them."""
+    what: str = "image"
+    """Name of the column of ``files``."""
 
     def numbers(self) -> list[int]:
         """Return the indices of the predicted classes."""
@@ -67,7 +70,7 @@ class Predictions:
     def _own_columns(self) -> list[str]:
         known = ["label"] if self.labels is not None else []
         unusual = ["none"] if self.none is not None else []
-        return ["image", *known, "class", "probability", *unusual]
+        return [self.what, *known, "class", "probability", *unusual]
 
     def _values(self, row: dict[str, Any]) -> list[Any]:
         return [*(row[name] for name in self._own_columns()), *row["all"].values()]
@@ -82,7 +85,7 @@ class Predictions:
             refused = score is not None and score > NONE_LIMIT
             rows.append(
                 {
-                    "image": str(file),
+                    self.what: str(file),
                     **({} if label is None else {"label": label}),
                     "class": NONE_OF_THESE if refused else self.classes[best],
                     "probability": row[best],
@@ -94,11 +97,19 @@ class Predictions:
 
     def _table(self, width: int) -> Table:
         """Return the table for a terminal of that width; wrong predictions are marked."""
-        lines = [["image", "label", "class", "probability", ""]]
+        lines = [[self.what, "label", "class", "probability", ""]]
         for row in self._rows():
             label = row.get("label", row["class"])
             mark = "" if label == row["class"] else "wrong"
-            lines.append([row["image"], label, row["class"], f"{100 * row['probability']:.1f} %", mark])
+            lines.append(
+                [
+                    " ".join(row[self.what].split()),
+                    label,
+                    row["class"],
+                    f"{100 * row['probability']:.1f} %",
+                    mark,
+                ]
+            )
         if self.labels is None:
             lines = [[image, answer, probability] for image, _, answer, probability, _ in lines]
         elif not any(line[-1] for line in lines):  # no prediction is wrong

@@ -21,7 +21,7 @@ with extra("cli", "firststep.data"):
     from firststep.data.download import download_files
     from firststep.data.draws import Draws
     from firststep.data.episodes import Episode, EpisodeRows, Episodes
-    from firststep.data.features import FeatureDataset, FeatureSplit, FrozenBody
+    from firststep.data.features import FeatureDataset, FeatureSplit, FeatureStore, FrozenBody
     from firststep.data.layouts.csv_list import read_columns
     from firststep.data.layouts.layout import IMAGE_ENDINGS, Layout
     from firststep.data.official_splits import OfficialSplits
@@ -51,6 +51,7 @@ __all__ = [
     "Episodes",
     "FeatureDataset",
     "FeatureSplit",
+    "FeatureStore",
     "FileImages",
     "FrozenBody",
     "GeneratedImages",

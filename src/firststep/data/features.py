@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,7 +109,31 @@ class FeatureDataset(Dataset):
         return features
 
 
-def _read(path: Path, shape: tuple[int, int]) -> np.ndarray | None:
+class FeatureStore:
+    """Features of single images, one file per content: the key is a hash of the pixels and of the network."""
+
+    def __init__(self, folder: Path, network: str) -> None:
+        self.folder, self.network = folder, network
+
+    def read(self, pixels: np.ndarray) -> np.ndarray | None:
+        """Return the features of an image, or None if they have to be computed."""
+        return _read(self._path(pixels))
+
+    def write(self, pixels: np.ndarray, features: np.ndarray) -> None:
+        """Store features; leave it out where the folder cannot be written."""
+        path = self._path(pixels)
+        with suppress(FirststepError, OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(path, features)
+
+    def _path(self, pixels: np.ndarray) -> Path:
+        key = hashlib.sha256(json.dumps([FORMAT, self.network, pixels.shape, str(pixels.dtype)]).encode())
+        key.update(np.ascontiguousarray(pixels).data)
+        name = key.hexdigest()
+        return self.folder / name[:2] / f"{name[2:40]}.safetensors"
+
+
+def _read(path: Path, shape: tuple[int, ...] | None = None) -> np.ndarray | None:
     """Return the features in a file, or None if it is missing or damaged and has to be made."""
     if not path.is_file():
         return None
@@ -118,7 +143,7 @@ def _read(path: Path, shape: tuple[int, int]) -> np.ndarray | None:
             features: np.ndarray = file.get_tensor(_NAME)
     except (SafetensorError, OSError, ValueError, TypeError):
         return None
-    as_expected = features.shape == shape and features.dtype == np.float32
+    as_expected = shape in (None, features.shape) and features.dtype == np.float32
     return features if as_expected and digest == _digest(features) else None
 
 

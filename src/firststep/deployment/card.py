@@ -38,10 +38,10 @@ class ModelCard:
     temperature: float | None = None
     """The temperature by which the logits are already divided; None without calibration."""
     cross_validated_accuracy: float | None = None
-    """Accuracy on held-out support images; choices and temperatures of a fold come from the other folds. None
-    if nothing could be held out."""
+    """Accuracy to expect, from held-out support images; choices and temperatures of a fold come from the
+    other folds. None if nothing could be held out."""
     accuracy_interval: tuple[float, float] | None = None
-    """Wilson's 95 % interval of that accuracy."""
+    """95 % interval of the accuracy to expect."""
     head: HeadForm | None = None
     """Form of the last layer if it is not the network's own."""
     none_limit: float | None = None

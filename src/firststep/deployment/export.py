@@ -91,14 +91,14 @@ def _safetensors(classifier: ImageClassifier, card: ModelCard) -> bytes:
 
 def _pt2(classifier: ImageClassifier, card: ModelCard) -> bytes:
     stream = io.BytesIO()
-    with _quiet():
+    with quiet():
         torch.export.save(_program(classifier, card), stream, extra_files={KEY: card.text()})
     return stream.getvalue()
 
 
 def _onnx(classifier: ImageClassifier, card: ModelCard) -> bytes:
     program = _program(classifier, card)
-    with _quiet(), _refusing("torch.onnx cannot write", classifier):
+    with quiet(), _refusing("torch.onnx cannot write", classifier):
         names = ["probabilities", "none"] if classifier.has_none else ["probabilities"]
         exported = torch.onnx.export(program, dynamo=True, verbose=False, output_names=names)
         assert exported is not None
@@ -113,7 +113,7 @@ def _program(classifier: ImageClassifier, card: ModelCard) -> torch.export.Expor
     # Two images: with a batch of one, torch.export would fix the batch size.
     example = torch.zeros(2, size, size, card.preprocessing.channels, dtype=torch.uint8)
     count = torch.export.Dim("images", min=1)
-    with _quiet(), _refusing("torch.export cannot trace", classifier):
+    with quiet(), _refusing("torch.export cannot trace", classifier):
         return torch.export.export(classifier, (example,), dynamic_shapes={"images": {0: count}})
 
 
@@ -130,7 +130,7 @@ def _refusing(what: str, classifier: ImageClassifier) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Suppress torch's notes on missing packages and on its own deprecations."""
     log = logging.getLogger("torch.onnx")
     before = log.level

@@ -55,14 +55,20 @@ class ImageClassifier(nn.Module):
         self.register_buffer("offset", black.float())
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        return self.answers(logits_of(self.network, self.normalised(images)))
+
+    def normalised(self, images: Tensor) -> Tensor:
+        """Return the input of the network, [n, channels, image_size, image_size]."""
         if self.ink:
             edges = images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1]
             border = torch.cat([edge.flatten(1) for edge in edges], 1)
             is_light = 2 * (border > 127).sum(1) > border.shape[1]
             images = torch.where(is_light[:, None, None, None], 255 - images, images)
         pixels = images.permute(0, 3, 1, 2).float()
-        normalised = pixels * self.scale[:, None, None] + self.offset[:, None, None]
-        outputs = logits_of(self.network, normalised)
+        return pixels * self.scale[:, None, None] + self.offset[:, None, None]
+
+    def answers(self, outputs: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """Return probabilities, and the unusualness if there is one, of the network's outputs."""
         if self.has_none:
             return outputs[:, :-1].softmax(1), outputs[:, -1]
         return (outputs / self.temperature).softmax(1)

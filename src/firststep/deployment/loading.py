@@ -85,7 +85,7 @@ class DeployedModel:
 
         found: list[Answers] = []
         # One thread per image and one image per core: the results stay the same.
-        with _one_thread(), ThreadPoolExecutor(available_cores()) as pool:
+        with one_thread(), ThreadPoolExecutor(available_cores()) as pool:
             for answers in pool.map(one, range(len(pixels))):
                 found.append(answers)
                 if progress is not None:
@@ -113,7 +113,7 @@ class DeployedModel:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Use one torch thread: one image keeps only one core busy. Synchronising threads after every small
     layer costs more than it gains, most of all if another program uses one of the cores."""
     threads = torch.get_num_threads()

@@ -43,7 +43,7 @@ def make_deployable(
         steps=adapted.choice.steps,
         support_images=len(adapted.support.labels),
         temperature=adapted.temperature,
-        cross_validated_accuracy=None if promise is None else promise.accuracy,
+        cross_validated_accuracy=None if promise is None else promise.expected,
         accuracy_interval=None if promise is None else promise.interval,
         head=head,
         none_limit=NONE_LIMIT if head is not None and head.has_none else None,

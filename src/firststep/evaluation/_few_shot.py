@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from firststep.evaluation._few_shot_head import FewShotHead, HeadForm, NoneScore, normalised
+from firststep.evaluation._promise import Promise
 from firststep.evaluation.calibration import fit_temperature
 from firststep.evaluation.probes import Predict, logistic, nearest_means, ridge
 
@@ -40,26 +41,6 @@ _NORMAL_LIMIT = 1.6449  # of the standard normal distribution at NONE_LIMIT
 
 
 @dataclass(frozen=True)
-class Promise:
-    """Accuracy to expect: how many held-out samples were classified correctly."""
-
-    right: int
-    total: int
-
-    @property
-    def accuracy(self) -> float:
-        return self.right / self.total
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the accuracy."""
-        z, count, share = 1.96, self.total, self.accuracy
-        middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-        half = z / (1 + z * z / count) * (share * (1 - share) / count + z * z / (4 * count**2)) ** 0.5
-        return max(0.0, middle - half), min(1.0, middle + half)
-
-
-@dataclass(frozen=True)
 class HeldOut:
     """Predictions of every support sample whose class has another one, by what was fitted without it.
 
@@ -77,10 +58,13 @@ class HeldOut:
     by_probe: dict[str, Tensor]
     """Probe → its own probabilities, not calibrated."""
     none_scores: Tensor
+    kept: float = 1.0
+    """Share of a class's samples in the other folds, on average over the held-out samples."""
 
     @property
     def promise(self) -> Promise:
-        return Promise(int((self.probabilities.argmax(1) == self.labels).sum()), len(self.labels))
+        right = int((self.probabilities.argmax(1) == self.labels).sum())
+        return Promise(right, len(self.labels), self.kept)
 
     def doubtful(self, most: int = 3) -> list[int]:
         """Return the samples that the other folds contradict most, surest first."""
@@ -217,7 +201,17 @@ def _hold_out(
         probabilities=averaged[every],
         by_probe={name: output[every] for name, output in outputs.items()},
         none_scores=scores[every],
+        kept=_kept(labels, folds, every),
     )
+
+
+def _kept(labels: Tensor, folds: list[Tensor], every: Tensor) -> float:
+    counts = labels.bincount().double()
+    shares = torch.ones(len(labels), dtype=torch.float64)
+    for mask in folds:
+        left = labels[~mask].bincount(minlength=len(counts)).double()
+        shares[mask] = (left / counts)[labels[mask]]
+    return float(shares[every].mean())
 
 
 def _gain(rows: Tensor, labels: Tensor, held_out: Tensor, fitted: Tensor) -> Tensor:

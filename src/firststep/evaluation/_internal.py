@@ -1,8 +1,9 @@
 """Names of ``firststep.evaluation`` for our other packages alone. They may change without notice."""
 
-from firststep.evaluation._few_shot import AVERAGE, FewShot, Promise, fit_few_shot
+from firststep.evaluation._few_shot import AVERAGE, PROBES, FewShot, fit_few_shot
 from firststep.evaluation._few_shot_head import NONE_LIMIT, FewShotHead, HeadForm
-from firststep.evaluation._support_checks import Pair, SupportReport, same_images, support_report
+from firststep.evaluation._promise import Promise
+from firststep.evaluation._support_checks import Pair, SupportReport, examined, same_images, support_report
 from firststep.evaluation.adapted_model import has_fixed_features
 from firststep.evaluation.calibration import FEWEST_TO_CALIBRATE
 from firststep.evaluation.comparison import describe_test
@@ -31,6 +32,7 @@ __all__ = [
     "MAIN",
     "NONE_LIMIT",
     "PAGE_STYLE",
+    "PROBES",
     "STEPS",
     "SUBSETS",
     "TEST_SEED",
@@ -45,6 +47,7 @@ __all__ = [
     "check_independent",
     "class_numbers",
     "describe_test",
+    "examined",
     "fit_few_shot",
     "frozen_network",
     "has_fixed_features",

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from firststep.evaluation._few_shot import Promise
+from firststep.evaluation._promise import Promise
 from firststep.evaluation.adapted_model import AdaptedModel
 from firststep.utils import counted
 
@@ -76,29 +76,61 @@ def support_report(adapted: AdaptedModel, files: Sequence[Path], pixels: np.ndar
         files: support images, in the order of ``adapted.support``.
         pixels: their pixels, uint8 [n, H, W, C].
     """
-    classes = adapted.support.classes
-    counts = adapted.support.labels.cpu().bincount(minlength=len(classes)).tolist()
+    return examined(
+        adapted.support.classes,
+        adapted.support.labels.cpu(),
+        [str(file) for file in files],
+        classifier=adapted.classifier,
+        accuracy=adapted.promise,
+        held_out=_held_out(adapted),
+        repeated=same_images(files, pixels),
+    )
+
+
+def examined(
+    classes: Sequence[str],
+    labels: Tensor,
+    names: Sequence[str],
+    *,
+    classifier: str,
+    accuracy: Promise | None,
+    held_out: tuple[Tensor, Tensor, Tensor] | None,
+    repeated: list[Pair],
+    what: str = "image",
+) -> SupportReport:
+    """Examine a support set by its held-out predictions.
+
+    Args:
+        classes: their names.
+        labels: class of each sample.
+        names: of the samples.
+        classifier: its name.
+        accuracy: to expect.
+        held_out: rows, labels and probabilities of the held-out samples.
+        repeated: pairs of equal samples.
+        what: what a sample is.
+    """
+    counts = labels.bincount(minlength=len(classes)).tolist()
     confused: list[Confused] = []
     suspects: list[Suspect] = []
-    held_out = _held_out(adapted)
     if held_out is not None:
-        rows, labels, probabilities = held_out
-        confused = _confused(classes, labels, probabilities.argmax(1))
-        own = probabilities.gather(1, labels[:, None])[:, 0]
+        rows, true, probabilities = held_out
+        confused = _confused(classes, true, probabilities.argmax(1))
+        own = probabilities.gather(1, true[:, None])[:, 0]
         best, other = probabilities.max(1)
         for place in (own - best).argsort().tolist():
             if len(suspects) == MOST_SUSPECTS or best[place] < 0.5 or own[place] > best[place] / 4:
                 break
-            names = str(files[int(rows[place])]), classes[int(labels[place])], classes[int(other[place])]
-            suspects.append(Suspect(*names, probability=float(best[place])))
+            words = names[int(rows[place])], classes[int(true[place])], classes[int(other[place])]
+            suspects.append(Suspect(*words, probability=float(best[place])))
     return SupportReport(
         images=dict(zip(classes, counts, strict=True)),
-        classifier=adapted.classifier,
-        accuracy=adapted.promise,
+        classifier=classifier,
+        accuracy=accuracy,
         confused=confused,
         check=suspects,
-        repeated=same_images(files, pixels),
-        add_next=_advice(classes, counts, confused),
+        repeated=repeated,
+        add_next=_advice(classes, counts, confused, what),
     )
 
 
@@ -126,19 +158,22 @@ def _confused(classes: Sequence[str], labels: Tensor, predicted: Tensor) -> list
     return sorted(found, key=lambda each: (-each.images, -each.images / each.of, each.label))
 
 
-def _advice(classes: Sequence[str], counts: Sequence[int], confused: Sequence[Confused]) -> list[str]:
+def _advice(
+    classes: Sequence[str], counts: Sequence[int], confused: Sequence[Confused], what: str
+) -> list[str]:
     single = [name for name, count in zip(classes, counts, strict=True) if count == 1]
     if len(single) == len(classes):
         return [
-            "a second image of each class: with one nothing can be held out, so no accuracy can be estimated"
+            f"a second {what} of each class: with one nothing can be held out, so no accuracy can be "
+            "estimated"
         ]
-    advice = [f"more images of {name}: it has only one" for name in single[:2]]
+    advice = [f"more {what}s of {name}: it has only one" for name in single[:2]]
     for each in confused:
-        words = f"more images of {each.label}: it is confused with {each.taken_for}"
+        words = f"more {what}s of {each.label}: it is confused with {each.taken_for}"
         if len(advice) < 3 and not any(line.startswith(words.partition(":")[0] + ":") for line in advice):
             advice.append(words)
     if not advice and min(counts) < 5:
-        advice.append(f"{counted(5 - min(counts), 'image')} of {classes[counts.index(min(counts))]}")
+        advice.append(f"{counted(5 - min(counts), what)} of {classes[counts.index(min(counts))]}")
     return advice
 
 

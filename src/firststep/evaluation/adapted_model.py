@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from firststep.adaptation import StepChoice
 from firststep.backbones import body_features, frozen_body
 from firststep.errors import FirststepError
-from firststep.evaluation._few_shot import AVERAGE, PROBES, FewShot, Promise, affine, fit_few_shot
+from firststep.evaluation._few_shot import AVERAGE, PROBES, FewShot, affine, fit_few_shot
 from firststep.evaluation._few_shot_head import FewShotHead, HeadForm
+from firststep.evaluation._promise import Promise
 from firststep.evaluation.calibration import fit_temperature
 from firststep.evaluation.cross_validation import CLASSIFIERS, STEPS, CrossValidation, cross_validate
 from firststep.evaluation.frozen_network import (
@@ -148,7 +149,7 @@ def adapt_to_images(
             f"`classifier={classifier}` is unknown; choose from auto, {', '.join(CLASSIFIERS)}"
         )
     learner = meta.for_classes(len(support.classes)).scaled(rate_multiplier)
-    fitted = replace(support, images=_body_features(meta, support.images, progress))
+    fitted = replace(support, images=_body_features(meta, support, progress))
     if has_fixed_features(meta) and classifier != STEPS and not (classifier == "auto" and steps is not None):
         return _few_shot_model(learner, fitted, classifier, background, none, progress)
     if classifier == AVERAGE:
@@ -194,10 +195,13 @@ def has_fixed_features(meta: MetaLearner) -> bool:
 
 
 @torch.no_grad()
-def _body_features(meta: MetaLearner, images: Tensor, progress: Progress | None) -> Tensor:
+def _body_features(meta: MetaLearner, support: ImageSupport, progress: Progress | None) -> Tensor:
     """Compute a frozen body once, in parts for the progress; without one, return the images."""
+    images = support.images
     if frozen_body(meta.network) is None or images.dim() != 4:
         return images
+    if support.features is not None:
+        return support.features
     found: list[Tensor] = []
     for part in images.split(_AT_ONCE):
         found.append(body_features(meta.network, part))
@@ -223,7 +227,7 @@ def _few_shot_model(
         return torch.cat([features_of(network, path, part) for part in images.split(_AT_ONCE)])
 
     fitted = fit_few_shot(
-        features(support.images),
+        features(support.images) if support.features is None else support.features,
         support.labels,
         probes=PROBES if chosen == AVERAGE else {chosen: PROBES[chosen]},
         background=None if background is None else features(background.to(support.images)),

@@ -32,11 +32,14 @@ def fit_temperature(log_probabilities: Tensor, labels: Tensor) -> float | None:
         return None
     low, high = _RANGE
     temperatures = torch.logspace(0, 1, 400, base=high / low, dtype=torch.float64) * low
-    losses = [_loss(log_probabilities.double().cpu(), labels.cpu(), float(t)) for t in temperatures]
-    return float(temperatures[int(torch.stack(losses).argmin())])
+    return float(
+        temperatures[int(_losses(log_probabilities.double().cpu(), labels.cpu(), temperatures).argmin())]
+    )
 
 
-def _loss(log_probabilities: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """Return the summed log-loss, plus that of one sample with mean outputs and a uniform label."""
-    rescaled = (log_probabilities / temperature).log_softmax(1)
-    return -(rescaled.gather(1, labels[:, None]).sum() + rescaled.mean())
+def _losses(log_probabilities: Tensor, labels: Tensor, temperatures: Tensor) -> Tensor:
+    """Return the summed log-loss at each temperature, plus that of one sample with mean outputs and a uniform
+    label."""
+    rescaled = (log_probabilities / temperatures[:, None, None]).log_softmax(2)
+    of_labels = rescaled[:, torch.arange(len(labels)), labels].sum(1)
+    return -(of_labels + rescaled.mean((1, 2)))

@@ -16,7 +16,8 @@ from torch.nn import functional as F
 
 from firststep.adaptation import LONGEST_AUTO, MOST_FOLDS, StepChoice
 from firststep.errors import FirststepError
-from firststep.evaluation._few_shot import AVERAGE, PROBES, Promise
+from firststep.evaluation._few_shot import AVERAGE, PROBES
+from firststep.evaluation._promise import Promise
 from firststep.evaluation.frozen_network import features_of, frozen_network, logits_of
 from firststep.evaluation.image_folders import ImageSupport, Progress
 from firststep.meta_learner import MetaLearner
@@ -62,13 +63,14 @@ class CrossValidation:
         The best classifier of a fold is that of the other folds, so its choice does not flatter the accuracy.
         """
         right = {name: self._right(name) for name in self.log_probabilities}
+        kept = 1 - 1 / self.folds
         if classifier is not None:
-            return Promise(int(right[classifier].sum()), len(self.labels))
+            return Promise(int(right[classifier].sum()), len(self.labels), kept)
         found = 0
         for held_out in stratified_folds(self.labels):
             best = max(right, key=lambda name: int(right[name][~held_out].sum()))
             found += int(right[best][held_out].sum())
-        return Promise(found, len(self.labels))
+        return Promise(found, len(self.labels), kept)
 
     def _right(self, classifier: str) -> Tensor:
         outputs = self.log_probabilities[classifier]

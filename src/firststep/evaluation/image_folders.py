@@ -32,6 +32,8 @@ class ImageSupport:
     images: Tensor
     """Images, or the features of a frozen body once :func:`adapt_to_images` has computed them."""
     labels: Tensor
+    features: Tensor | None = None
+    """Features of the images, if they are fixed and have been computed."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ else:
 
     _WITHOUT_TORCH = {
         **dict.fromkeys(("RECIPES", "recipe"), "recipes"),
+        **dict.fromkeys(("BUILTIN", "builtin_models"), "builtin"),
         **dict.fromkeys(("TrainConfig", "choices"), "config"),
         "PretrainConfig": "pretrain_config",
         **dict.fromkeys(("DataSettings", "NetworkSettings", "MethodSettings"), "settings"),

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from firststep.errors import FirststepError
 from firststep.meta_learner import MetaLearner
+from firststep.training.builtin import BUILTIN
 from firststep.training.checkpoint import is_checkpoint, load_checkpoint
-from firststep.training.run import BUILTIN, open_run
+from firststep.training.run import open_run
 from firststep.training.run_folder import RunFolder
 
 NETWORK, RULE = "network.", "rule_params."

@@ -3,6 +3,7 @@
 from firststep.utils.extras import extra
 
 with extra("cli", "firststep.training"):
+    from firststep.training.adaptable import AdaptableNetwork, pretrained_network
     from firststep.training.build import (
         VALIDATION_SEED,
         build_meta_learner,
@@ -14,6 +15,7 @@ with extra("cli", "firststep.training"):
         training_episodes,
         validation_episodes,
     )
+    from firststep.training.builtin import BUILTIN, builtin_models
     from firststep.training.checkpoint import Checkpoint, load_checkpoint, saved_progress, saved_update
     from firststep.training.config import TrainConfig, choices
     from firststep.training.loggers import LOGGERS, LoggedRun, Logger, chosen_loggers, register_logger
@@ -23,7 +25,7 @@ with extra("cli", "firststep.training"):
     from firststep.training.pretraining import PretrainProgress, pretrain
     from firststep.training.provenance import collect_provenance, package_version
     from firststep.training.recipes import RECIPES, recipe
-    from firststep.training.run import BUILTIN, Run, builtin_models, open_run
+    from firststep.training.run import Run, open_run
     from firststep.training.run_folder import RunTaken
     from firststep.training.run_record import RunRecord
     from firststep.training.sessions import TrainingTime, open_since, training_time
@@ -44,6 +46,7 @@ __all__ = [
     "LOGGERS",
     "RECIPES",
     "VALIDATION_SEED",
+    "AdaptableNetwork",
     "Checkpoint",
     "DataSettings",
     "Interrupted",
@@ -86,6 +89,7 @@ __all__ = [
     "package_version",
     "parse_sweep",
     "pretrain",
+    "pretrained_network",
     "product_of",
     "recipe",
     "register_logger",

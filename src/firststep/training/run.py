@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import resources
 from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
@@ -18,13 +17,12 @@ from firststep.data import Dataset, TaskSource
 from firststep.errors import FirststepError
 from firststep.evaluation import METRICS
 from firststep.evaluation._internal import MAIN
+from firststep.training.builtin import BUILTIN, builtin_models, shipped_models
 from firststep.training.config import TrainConfig
 from firststep.training.provenance import collect_provenance
 from firststep.training.run_folder import RunFolder, RunTaken
 from firststep.training.run_record import Entry, RunRecord, read_metrics, read_run_record
 from firststep.utils import write_text
-
-BUILTIN = "builtin:"
 
 
 @dataclass(frozen=True)
@@ -108,15 +106,6 @@ class Run(RunFolder):
         replace(self.record, config=config).save(self.record_path)
 
 
-def builtin_models() -> list[str]:
-    """Return the names of the models that come with the package, each as ``builtin:NAME``."""
-    return sorted(f"{BUILTIN}{path.parent.name}" for path in _shipped().glob("*/run.json"))
-
-
-def _shipped() -> Path:
-    return Path(str(resources.files("firststep"))) / "models"
-
-
 def open_run(where: str | Path) -> Run:
     """Open an existing run by its folder, or by ``builtin:NAME`` for one that comes with the package.
 
@@ -131,7 +120,7 @@ def open_run(where: str | Path) -> Run:
             raise FirststepError(
                 f"there is no built-in model {name!r}; there are {', '.join(known) or 'none'}"
             )
-        return Run(_shipped() / name)
+        return Run(shipped_models() / name)
     run = Run(Path(where))
     if not run.folder.is_dir():
         raise FirststepError(f"{where} is not a folder; give the folder of a run, or {BUILTIN}glyphs")

@@ -64,7 +64,7 @@ class NetworkSettings:
     """A network of your own instead of `backbone`, with a linear last layer: package.module:NAME (a module,
     or a function that may take ways, image_size and channels), timm:NAME or hf:NAME."""
     pretrained: str | None = None
-    """Weights for timm:NAME (default, or a file) or hf:NAME (default), with their own normalisation."""
+    """Weights for timm:NAME or hf:NAME: default, or a file; with their own normalisation."""
     freeze: str | None = None
     """Parameters of the network that stay fixed in both loops: comma-separated names with wildcards."""
 
