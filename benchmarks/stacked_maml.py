@@ -24,7 +24,7 @@ BETAS, EPS = (0.9, 0.999), 1e-8
 
 @dataclass(frozen=True)
 class InnerLoop:
-    """How the stacked perceptrons, which have one output, adapt."""
+    """Adaptation of the stacked perceptrons, which have one output."""
 
     layers: tuple[str, ...]
     """Names of the linear layers in order."""

@@ -31,13 +31,13 @@ def gradients(meta: fs.MetaLearner) -> dict[str, Tensor]:
 
 
 def rows_of_means(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Class by class, as in the paper: w = 2 c, b = -|c|²."""
+    """Compute class by class, as in the paper: w = 2 c, b = -|c|²."""
     means = [features[labels == c].mean(0) for c in range(int(labels.max()) + 1)]
     return torch.stack([2 * c for c in means]), torch.stack([-(c @ c) for c in means])
 
 
 def reference(meta: fs.MetaLearner, task: fs.Task, subset: str | None) -> tuple[Tensor, dict[str, Tensor]]:
-    """Plain autograd through the class means and the unrolled inner loop."""
+    """Compute by plain autograd through the class means and the unrolled inner loop."""
     x, y, query_x, query_y = task
     body = {
         name: p.detach().clone().requires_grad_()

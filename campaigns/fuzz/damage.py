@@ -34,7 +34,7 @@ ODD_NAMES = (
 
 
 def damage_file(rng: Random, path: Path) -> str:
-    """Damage a file; return what was done. A second damage leaves alone what is no file any more."""
+    """Damage a file; return what was done. A second damage ignores a path that is no longer a file."""
     if not path.is_file() or path.is_symlink():
         return "already no file"
     if rng.random() < 0.12:

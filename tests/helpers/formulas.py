@@ -170,7 +170,7 @@ def _weights(rule_params: Params, prefix: str) -> list[Tensor]:
 
 
 def alfa(rate: float) -> Formula:
-    """(1 - b β) θ - a α g; α and β from the means of weights and gradients."""
+    """Return (1 - b β) θ - a α g, with α and β from the means of weights and gradients."""
 
     def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
         names = list(values)
@@ -187,7 +187,7 @@ def alfa(rate: float) -> Formula:
 
 
 def metal(rate: float) -> Formula:
-    """Gradient descent on cross-entropy + the mean, sample by sample, of an adapted perceptron."""
+    """Descend cross-entropy plus the mean over samples of an adapted perceptron."""
 
     def normal(x: Tensor) -> Tensor:
         centred = x - x.sum() / x.numel()

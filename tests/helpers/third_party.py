@@ -28,9 +28,12 @@ def _import(name: str) -> Any:
 
 
 def _declare_operations_of_torchvision() -> None:
-    """Its wheel is built for CUDA: with torch for CPU its compiled operations are not there, and registering
-    shapes for them fails unless somebody has declared them. timm imports it, and transformers where it is
-    installed. What users see of that, tests/backbones/test_torchvision.py tests in processes of their own."""
+    """Declare the compiled operations of torchvision, whose wheel is built for CUDA.
+
+    Beside torch for CPU these operations are missing, and registering shapes for them fails. timm imports
+    torchvision, and so does transformers if it is installed. tests/backbones/test_torchvision.py tests what
+    users see of this, in separate processes.
+    """
     if _kept:
         return
     with contextlib.suppress(RuntimeError):  # it is the right build

@@ -63,14 +63,14 @@ def own(rule_params: Params, number: int) -> Params:
 
 
 def alfa_of_metal(grads: Params, values: Params, rule_params: Params, k: int, loss: Any) -> Params:
-    """The authors' ALFA+MeTAL: the gradient of the learned loss, with generated rates and decay."""
+    """Compose the authors' ALFA+MeTAL: the learned loss's gradient, with generated rates and decay."""
     moved = FORMULAS["metal"](1.0)(grads, values, own(rule_params, 0), min(k, 1), loss)
     learned = {name: values[name] - moved[name] for name in values}
     return FORMULAS["alfa"](RATE)(learned, values, own(rule_params, 1), min(k, 1), loss)
 
 
 def meta_sgd_per_step(grads: Params, values: Params, rule_params: Params, k: int, loss: Any) -> Params:
-    """Rates for all steps, then rates per step."""
+    """Compose rates for all steps, then rates per step."""
     longer = {name: rule_params[f"0.rate.{name}"] * grads[name] for name in values}
     return FORMULAS["maml++"](RATE)({n: -g for n, g in longer.items()}, values, own(rule_params, 1), k, loss)
 

@@ -104,7 +104,7 @@ class Watch:
         return self._bias if bias is None else bias
 
     def __getstate__(self) -> dict[str, Any]:
-        """Hooks are copied and pickled with their layer, but what is in a graph of autograd cannot be."""
+        """Drop the last call: hooks are copied and pickled with their layer, but a graph cannot be."""
         return {**self.__dict__, "_call": None}
 
 

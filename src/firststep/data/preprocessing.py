@@ -64,7 +64,7 @@ class Preprocessing:
 
     @property
     def mode(self) -> str:
-        """Mode of such images in Pillow"""
+        """Mode of such images in Pillow."""
         return "L" if self.channels == 1 else "RGB"
 
     @property
