@@ -119,13 +119,26 @@ def rows(task: Problem, found: dict[str, Tensor]) -> Iterator[dict[str, Any]]:
 
 
 def over_seeds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return mean and half-width over the seeds of every variant and step."""
-    return frame.groupby([*KEYS, "step"], sort=False, as_index=False).agg(
+    """Return mean and half-width over the seeds of every variant and step, and of the change paired by seed.
+
+    ``change`` and ``psnr_change`` are the differences to the training without the loss of the same seed.
+    """
+    pairs = ["problem", "method", "seed", "step"]
+    quantities = ["mean_squared_error", "psnr"]
+    plain = frame.loc[frame["subset"] == "none", [*pairs, *quantities]]
+    both = frame.merge(plain, on=pairs, how="left", suffixes=("", "_plain"))
+    both["change"] = both["mean_squared_error"] - both["mean_squared_error_plain"]
+    both["psnr_change"] = both["psnr"] - both["psnr_plain"]
+    return both.groupby([*KEYS, "step"], sort=False, as_index=False).agg(
         seeds=("seed", "nunique"),
         mean_squared_error=("mean_squared_error", "mean"),
         ci95=("mean_squared_error", student_half_width),
         psnr=("psnr", "mean"),
         psnr_ci95=("psnr", student_half_width),
+        change=("change", "mean"),
+        change_ci95=("change", student_half_width),
+        psnr_change=("psnr_change", "mean"),
+        psnr_change_ci95=("psnr_change", student_half_width),
         log10_kappa_cls=("log10_kappa_cls", "mean"),
         log10_kappa_all=("log10_kappa_all", "mean"),
     )
