@@ -167,6 +167,12 @@ def with_torchopt(network: str, steps: int) -> Compute:
     return compute
 
 
+def with_jax(network: str, steps: int, remat: bool = False) -> Compute:
+    from jax_peer import jax_gradient
+
+    return jax_gradient(*model_and_task(network), steps, RATE, remat)
+
+
 FOUR = "firststep, four tasks, per task"
 TASKS = {FOUR: 4}
 """Contenders whose seconds are those of several tasks."""
@@ -192,6 +198,8 @@ CONTENDERS: dict[str, Callable[[str, int], Compute]] = {
     "firststep eager + all": lambda network, steps: firststep(network, steps, "all"),
     "higher": with_higher,
     "torchopt": with_torchopt,
+    "JAX, jit": with_jax,
+    "JAX, jit, scan with remat": lambda network, steps: with_jax(network, steps, remat=True),
     "plain autograd": plain,
     "plain autograd, torch's batch norm": lambda network, steps: plain(network, steps, torch_norm=True),
     "plain autograd, loop + cls": lambda network, steps: plain(network, steps, "cls"),

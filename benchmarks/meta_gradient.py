@@ -31,6 +31,7 @@ FACTOR = 2.0
 EXACT = 1e-6
 PEERS = ("higher", "torchopt", "plain autograd", "plain autograd, torch's batch norm")
 AUTOGRAD = PEERS[2:]
+JAX = ("JAX, jit", "JAX, jit, scan with remat")  # Conv4 only
 OURS = ("firststep", "firststep + cls")
 EAGER = ("firststep eager", "firststep eager, nothing kept")
 KEPT = (f"firststep{FREED_KEPT}", f"torchopt{FREED_KEPT}")
@@ -54,14 +55,14 @@ ALL = (
 
 SETTINGS = [
     # What the targets are about first, so that a run that is cut short has said the most.
-    Setting("Conv4-64, 84 px", 5, (*OURS, *EAGER, *PEERS, *KEPT, ROUNDED, f"{ROUNDED}{FREED_KEPT}"), 3),
-    Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS, *KEPT, FOUR, f"{FOUR}{FREED_KEPT}"), 9),
-    Setting("Conv4-64, 32 px", 5, (*OURS, *EAGER, *PEERS, FOUR, f"{FOUR}{FREED_KEPT}"), 5),
+    Setting("Conv4-64, 84 px", 5, (*OURS, *EAGER, *PEERS, *JAX, *KEPT, ROUNDED, f"{ROUNDED}{FREED_KEPT}"), 3),
+    Setting("Conv4-32, 28 px", 5, (*OURS, *EAGER, *PEERS, *JAX, *KEPT, FOUR, f"{FOUR}{FREED_KEPT}"), 9),
+    Setting("Conv4-64, 32 px", 5, (*OURS, *EAGER, *PEERS, *JAX, FOUR, f"{FOUR}{FREED_KEPT}"), 5),
     # The other subsets, beside the loop over samples that one would write first
     Setting("Conv4-32, 28 px", 5, (*_subset("firststep", "all"), *ALL), 3),
     Setting("ResNet10, 84 px", 5, ("firststep", *PEERS), 2),
     # Many steps, beside the two peers that are fastest with few
-    Setting("Conv4-64, 84 px", 20, ("firststep", *AUTOGRAD), 1),
+    Setting("Conv4-64, 84 px", 20, ("firststep", *AUTOGRAD, JAX[1]), 1),
     Setting("Conv4-64, 32 px", 5, (*_subset("firststep", "all"), *ALL), 2),
     Setting("Conv4-32, 28 px", 20, ("firststep", *AUTOGRAD), 7),
     Setting("Conv4-64, 32 px", 20, ("firststep", *AUTOGRAD), 3),

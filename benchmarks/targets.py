@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from contenders import FOUR, FREED_KEPT, ROUNDED
-from meta_gradient import PEERS, Measured
+from meta_gradient import JAX, PEERS, Measured
 
 
 class Target(NamedTuple):
@@ -28,7 +28,7 @@ def targets(measured: list[Measured]) -> Iterator[Target]:
     """Return the targets that this run can judge."""
     for one in measured:
         name, seconds = f"{one.network}, K = {one.steps}", one.seconds
-        peers = [peer for peer in PEERS if peer in seconds]
+        peers = [peer for peer in (*PEERS, *JAX) if peer in seconds]
         if "firststep" in seconds and peers:
             yield from _beside_peers(one, name, min(peers, key=seconds.__getitem__))
         if {"firststep", "firststep + cls"} <= seconds.keys():

@@ -20,6 +20,7 @@ from firststep.metagradient.compiler.built_functions import BuiltFunctions
 from firststep.metagradient.compiler.direct_gradient import load_direct_gradient
 from firststep.metagradient.compiler.few_channels import load_few_channels
 from firststep.metagradient.compiler.inductor_patches import overlap_cpp_compilation
+from firststep.metagradient.compiler.kept_code import Kept, find
 from firststep.metagradient.compiler.partition import partition
 from firststep.metagradient.compiler.passes import REWRITE, apply
 from firststep.metagradient.compiler.rows import Conditioned, conditioning_by_rows, reaches_deep
@@ -70,6 +71,17 @@ class _Saved(NamedTuple):
     support: tuple[Params, Inputs, Targets]
     inputs: list[Tensor]
     values: list[Tensor]
+
+
+class _QueryCode(NamedTuple):
+    function: Function
+    kept: Kept
+    inputs: list[Any]
+
+    def keep(self) -> tuple[Function, TreeSpec]:
+        """Write the code to the cache, once its C++ is compiled."""
+        self.kept.keep([self.function], [self.inputs])
+        return self.function, self.kept.structure
 
 
 class CompiledSteps:
@@ -143,15 +155,19 @@ class CompiledSteps:
 
     def _query(self, params: Params, x: Inputs, y: Targets) -> tuple[Function, TreeSpec] | None:
         def build() -> tuple[Function, TreeSpec]:
-            return self._compile_query(params, x, y)
+            return self._query_code(params, x, y).keep()
 
         return self._shared.get(self._shared.queries, _query_key(params, x, y), build)
 
-    def _compile_query(self, params: Params, x: Inputs, y: Targets) -> tuple[Function, TreeSpec]:
+    def _query_code(self, params: Params, x: Inputs, y: Targets) -> _QueryCode:
         arguments = (params, self._with_layout(x), y)
-        graph, structure = trace_graph(self._eager.query, arguments)
+        kept = find(self._eager.query, arguments, "query")
+        if kept.functions:
+            return _QueryCode(kept.functions[0], kept, flatten(arguments))
+        _start_cpp_compiler(y)
+        graph, _ = trace_graph(self._eager.query, arguments)
         apply(REWRITE, graph)
-        return compile_graph(graph, flatten(arguments)), structure
+        return _QueryCode(compile_graph(graph, flatten(arguments)), kept, flatten(arguments))
 
     def saved_bytes(self, start: StepInput, x: Inputs, y: Targets) -> int:
         pair = self._pair(start, x, y)
@@ -178,10 +194,7 @@ class CompiledSteps:
             assert saved is not None
             return output, self._traced.pull_back(saved, cotangents, weight)
 
-        device = first_tensor(y).device
-        if device.type == "cpu":
-            start_cpp_compiler(_load_own_routines)
-        weight = torch.zeros((), dtype=torch.float64, device=device)
+        weight = torch.zeros((), dtype=torch.float64, device=first_tensor(y).device)
         # New tensors, because tracing identifies inputs by object identity.
         cotangents = Cotangents(
             *(
@@ -193,35 +206,44 @@ class CompiledSteps:
             )
         )
         arguments = (start, x, y, cotangents, weight)
-        graph, structure = trace_graph(both, arguments)
-        apply(REWRITE, graph)
-        leaves = flatten(arguments)
+        kept = find(both, arguments, "pair", self._saved_dtype)
+        structure, leaves, inputs = kept.structure, flatten(arguments), len(flatten((start, x, y)))
         outputs = len(flatten(tree_unflatten(list(range(structure.num_leaves)), structure)[0]))
-        inputs = len(flatten((start, x, y)))
-        parts = partition(graph, inputs, outputs, self._saved_dtype)
-        queries = self._shared.queries
-        compiled: tuple[Function, TreeSpec] | None = None
-        key = None if query is None else _query_key(start.params, *query)
-        # The largest graph first: its C++ compiles while Python lowers the others. It reads the tensors that
-        # the step saves, whose shapes and strides are therefore predicted and checked afterwards.
-        expected = expected_results(parts.forward, leaves[:inputs])[outputs:]
-        with overlap_cpp_compilation(device):
-            pull_back = compile_graph(parts.backward, [*leaves, *expected])
-            step = compile_graph(parts.forward, leaves[:inputs])
-            if query is not None and key not in queries:
-                compiled = self._compile_query(start.params, *query)
-        with torch.no_grad():
-            saved = step(*leaves[:inputs])[outputs:]
-        if tensor_forms(saved) != tensor_forms(expected):
-            pull_back = compile_graph(parts.backward, [*leaves, *saved])
         rows = None
         if self._by_rows:
             objective = self._eager.objective
             loss = objective.losses.support
             rows = conditioning_by_rows(objective.model, self._by_rows, loss, start.params, x, y)
-        if compiled is not None:  # store it last, when nothing can fail any more
-            queries[key] = compiled
+        if kept.functions:
+            step, pull_back = kept.functions
+            return _Pair(step, pull_back, outputs, structure, kept.saved_bytes, rows)
+        _start_cpp_compiler(y)
+        graph, _ = trace_graph(both, arguments)
+        apply(REWRITE, graph)
+        parts = partition(graph, inputs, outputs, self._saved_dtype)
+        key = None if query is None else _query_key(start.params, *query)
+        # The largest graph first: its C++ compiles while Python lowers the others. It reads the tensors that
+        # the step saves, whose shapes and strides are therefore predicted and checked afterwards.
+        expected = expected_results(parts.forward, leaves[:inputs])[outputs:]
+        with overlap_cpp_compilation(weight.device):
+            pull_back = compile_graph(parts.backward, [*leaves, *expected])
+            step = compile_graph(parts.forward, leaves[:inputs])
+            compiled = None
+            if query is not None and key not in self._shared.queries:
+                compiled = self._query_code(start.params, *query)
+        with torch.no_grad():
+            saved = step(*leaves[:inputs])[outputs:]
+        if tensor_forms(saved) != tensor_forms(expected):
+            pull_back = compile_graph(parts.backward, [*leaves, *saved])
+        kept.keep([step, pull_back], [leaves[:inputs], [*leaves, *saved]], storage_bytes(saved))
+        if compiled is not None:  # last, when nothing can fail any more
+            self._shared.queries[key] = compiled.keep()
         return _Pair(step, pull_back, outputs, structure, storage_bytes(saved), rows)
+
+
+def _start_cpp_compiler(y: Targets) -> None:
+    if first_tensor(y).device.type == "cpu":
+        start_cpp_compiler(_load_own_routines)
 
 
 def _load_own_routines() -> None:

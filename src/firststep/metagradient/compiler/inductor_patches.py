@@ -52,15 +52,19 @@ def overlap_cpp_compilation(device: torch.device) -> Iterator[list[Callable[[], 
 
 
 @contextmanager
-def shared_files() -> Iterator[None]:
-    """Compile, or load, the kernels of this thread in shared C++ files: see :mod:`kernel_files`."""
+def shared_files() -> Iterator[list[dict[str, Any]]]:
+    """Compile, or load, the kernels of this thread in shared C++ files: see :mod:`kernel_files`.
+
+    Yields a list of the names in each of inductor's Python modules that was executed.
+    """
     from torch._inductor.async_compile import AsyncCompile, get_compile_threads
     from torch._inductor.codecache import CppPythonBindingsCodeCache, LambdaFuture
 
     bindings: Any = CppPythonBindingsCodeCache
     alone, wait, owner = AsyncCompile.cpp_pybinding, AsyncCompile.wait, threading.get_ident()
+    wrappers: list[dict[str, Any]] = []
     if not is_known(bindings.suffix_template):  # another version of torch
-        yield
+        yield wrappers
         return
 
     def collect(self: Any, argtypes: list[str], source_code: str) -> Any:
@@ -69,6 +73,7 @@ def shared_files() -> Iterator[None]:
         return Kernel(tuple(argtypes), source_code)
 
     def compile_collected(self: Any, scope: dict[str, Any]) -> None:
+        wrappers.append(scope)
         names = [name for name, value in scope.items() if isinstance(value, Kernel)]
         kernels = [scope[name] for name in names]
         at_once = get_compile_threads() > 1
@@ -86,7 +91,7 @@ def shared_files() -> Iterator[None]:
         replaced(AsyncCompile, "cpp_pybinding", collect),
         replaced(AsyncCompile, "wait", compile_collected),
     ):
-        yield
+        yield wrappers
 
 
 def _attribute(load: Callable[[], Any], name: str) -> Any:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from firststep.metagradient.compiler.kept_code import kept_kernel
 from firststep.metagradient.compiler.torch_internals import load_cpp
 
 _SCALARS = {torch.float32: "float", torch.float64: "double"}
@@ -41,4 +43,5 @@ def load_routine(parts: list[str], dtype: torch.dtype, pointers: int, numbers: i
     scalar = _SCALARS[dtype]
     arguments = [*[f"const {scalar}*"] * pointers, f"{scalar}*", *["long"] * numbers]
     texts = [(_FOLDER / f"{part}.cpp").read_text("utf-8") for part in parts]
-    return load_cpp(arguments, "\n".join([f"using scalar = {scalar};", *texts]))
+    source = "\n".join([f"using scalar = {scalar};", *texts])
+    return kept_kernel((arguments, source), partial(load_cpp, arguments, source))

@@ -9,17 +9,23 @@ their first use.
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule
 from torch.fx._lazy_graph_module import _LazyGraphModule, _use_lazy_graph_module
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from firststep.metagradient.compiler.inductor_patches import (
@@ -34,12 +40,18 @@ from firststep.metagradient.compiler.inductor_patches import (
 __all__ = [
     "TESTED_TORCH",
     "OpOverload",
+    "TorchDispatchMode",
     "TreeSpec",
+    "cache_folder",
     "compile_for",
+    "compiler_settings",
     "eliminate_common_subexpressions",
     "empty_results",
     "force_stride_order",
+    "helpers_of_compiled_code",
     "load_cpp",
+    "load_extension",
+    "on_fake_tensors",
     "part_of",
     "start_cpp_compiler",
     "trace",
@@ -87,18 +99,23 @@ def part_of(graph: GraphModule, part: Graph) -> GraphModule:
 
 def empty_results(graph: GraphModule, arguments: list[Any]) -> list[Any]:
     """Return empty tensors with the shapes, strides and dtypes of the graph's results."""
-    from torch._subclasses import FakeTensorMode
-
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    shapes = [mode.from_tensor(argument, static_shapes=True) for argument in arguments]
-    with _quiet(), torch.no_grad(), mode:
-        results = torch.fx.Interpreter(graph).run(*shapes)
+    results = on_fake_tensors(torch.fx.Interpreter(graph).run, arguments)
     return [
         torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=one.device)
         if isinstance(one, torch.Tensor)
         else one
         for one in results
     ]
+
+
+def on_fake_tensors(function: Callable[..., Any], arguments: list[Any]) -> Any:
+    """Call ``function`` with tensors that have the forms of ``arguments`` and no values."""
+    from torch._subclasses import FakeTensorMode
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    shapes = [mode.from_tensor(argument, static_shapes=True) for argument in arguments]
+    with _quiet(), torch.no_grad(), mode:
+        return function(*shapes)
 
 
 def eliminate_common_subexpressions(graph: Graph) -> Graph:
@@ -129,6 +146,10 @@ def compile_for(
         arguments: tensors of the shapes to compile for.
         options: inductor's settings.
         version: version of our operators, part of the cache key. The cache knows them by name only.
+
+    Returns:
+        The compiled function. Its attribute ``wrapper`` holds the names in inductor's Python module, if there
+        is exactly one.
     """
     import torch._inductor.config
     from torch._guards import TracingContext, tracing
@@ -145,11 +166,13 @@ def compile_for(
         tracing(TracingContext(mode)),
         _metrics(),
         release_gil(),
-        shared_files(),
+        shared_files() as wrappers,
         fast_strides(),
         _cached_under(version),
     ):
         compiled: Callable[..., Any] = torch._inductor.compile(graph, shapes, options=options)
+    if len(wrappers) == 1:
+        compiled.wrapper = wrappers[0]  # type: ignore[attr-defined]
     return compiled
 
 
@@ -207,6 +230,69 @@ def load_cpp(argument_types: list[str], source: str) -> Callable[..., None]:
             argument_types, f"#include <torch/csrc/inductor/cpp_prefix.h>\n{source}"
         )
     return function
+
+
+def compiler_settings() -> tuple[Any, ...] | None:
+    """Return what compiled code depends on beside the graph; None if its caches are switched off."""
+    import torch._functorch.config
+    import torch._inductor.config
+    import torch.compiler.config
+
+    inductor: Any = torch._inductor.config
+    functorch: Any = torch._functorch.config
+    # Passes of the user's own are not in the hash.
+    passes = [name for name in dir(inductor) if name.endswith(("_custom_pass", "_pre_pass", "_post_pass"))]
+    off = inductor.force_disable_caches or not inductor.fx_graph_cache or not functorch.enable_autograd_cache
+    if off or any(callable(getattr(inductor, name)) for name in passes):
+        return None
+    return (
+        sys.version,
+        torch.__version__,
+        torch.version.git_version,
+        torch.backends.cpu.get_cpu_capability(),
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        getattr(torch.compiler.config, "cache_key_tag", ""),
+        inductor.get_hash(),
+        functorch.get_hash(),
+    )
+
+
+def cache_folder() -> Path:
+    """Return the folder of inductor's cache."""
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    return Path(cache_dir())
+
+
+def helpers_of_compiled_code() -> dict[str, Any]:
+    """Return the helpers in C that inductor's Python text uses, by their names there."""
+    guards: Any = torch._C._dynamo.guards
+    places = {
+        "assert_size_stride": "assert_size_stride",
+        "assert_alignment": "assert_alignment",
+        "empty_strided_cpu": "_empty_strided_cpu",
+        "reinterpret_tensor": "_reinterpret_tensor",
+    }
+    found = {name: getattr(guards, place) for name, place in places.items() if hasattr(guards, place)}
+    return {"torch": torch, "aten": torch.ops.aten, "device": torch.device, **found}
+
+
+def load_extension(path: Path) -> ModuleType:
+    """Load a file of kernels that inductor has compiled, as inductor does."""
+    os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = str(
+        torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr  # type: ignore[attr-defined]
+    )
+    name = f"{path.stem}.kernel"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    return sys.modules[name]
 
 
 class _quiet(warnings.catch_warnings):
