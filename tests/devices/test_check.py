@@ -40,7 +40,7 @@ def test_a_broken_kernel_is_named_and_gives_status_1(capsys: Captured) -> None:
     ("flags", "message"),
     [
         (["--device", "gpu"], "gpu is not a device; here are "),
-        (["--device", "mps"], "device mps has no float64"),
+        (["--device", "mps"], "device mps: PyTorch sees none here; there are cpu"),
         (["--json", "report.txt"], "report.txt"),
     ],
 )

@@ -32,7 +32,7 @@ def fit_temperature(log_probabilities: Tensor, labels: Tensor) -> float | None:
         return None
     low, high = _RANGE
     temperatures = torch.logspace(0, 1, 400, base=high / low, dtype=torch.float64) * low
-    losses = [_loss(log_probabilities.double().cpu(), labels.cpu(), float(t)) for t in temperatures]
+    losses = [_loss(log_probabilities.cpu().double(), labels.cpu(), float(t)) for t in temperatures]
     return float(temperatures[int(torch.stack(losses).argmin())])
 
 

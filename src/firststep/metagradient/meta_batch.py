@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import torch
+
 from firststep.losses import first_tensor
 from firststep.metagradient.eager import input_form
 from firststep.metagradient.missing_derivative import explained
@@ -12,7 +14,16 @@ from firststep.metagradient.objective import Start
 from firststep.metagradient.result import TaskReport
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
-from firststep.network import Params, Replicas, Sharing, footprint, in_order, share_threads, using_threads
+from firststep.network import (
+    Params,
+    Replicas,
+    Sharing,
+    footprint,
+    in_order,
+    networks_in,
+    share_threads,
+    using_threads,
+)
 
 Gradient = tuple[Params, Params, TaskReport]
 """Gradients of a task in the network's and the rule's initial parameters, and the report."""
@@ -26,8 +37,9 @@ FORWARDS = 12
 class MetaBatch:
     """Compute the tasks of a meta-batch with one engine."""
 
-    def __init__(self, engine: Stepwise | Unrolled) -> None:
+    def __init__(self, engine: Stepwise | Unrolled, dtype: torch.dtype | None) -> None:
         self._engine = engine
+        self._dtype = dtype  # of the network's passes; None for that of the parameters
         self._model = engine.objective.model
         self._bytes: dict[Any, int] = {}  # of a forward pass, by form of the inputs
 
@@ -47,7 +59,11 @@ class MetaBatch:
 
         def compute(engine: Stepwise | Unrolled, start: Start) -> Gradient:
             model = engine.objective.model
-            with model.one_task(), explained(model, start.params, start.task.support_x):
+            with (
+                networks_in(self._dtype, next(iter(start.params.values()))),
+                model.one_task(),
+                explained(model, start.params, start.task.support_x),
+            ):
                 for_start, for_rule_params, report = engine(start.params, rule_params, start.task, weights)
                 labels = engine.objective.losses.support.labels(start.task.support_y)
                 gradient = model.initial_gradient(for_start, start.params, start.task.support_x, *labels)

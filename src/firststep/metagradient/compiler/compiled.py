@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from firststep.conditioning import has_float64
 from firststep.losses import first_tensor
 from firststep.metagradient.compiler.built_functions import BuiltFunctions
 from firststep.metagradient.compiler.direct_gradient import load_direct_gradient
@@ -179,6 +180,8 @@ class CompiledSteps:
             return output, self._traced.pull_back(saved, cotangents, weight)
 
         device = first_tensor(y).device
+        if not has_float64(device):
+            raise ValueError(f"compiled steps need float64, which {device.type} does not have")
         if device.type == "cpu":
             start_cpp_compiler(_load_own_routines)
         weight = torch.zeros((), dtype=torch.float64, device=device)
