@@ -43,13 +43,15 @@ def networks_in(dtype: torch.dtype | None, param: Tensor) -> Iterator[None]:
         param: one of the network's parameters.
     """
     kind = param.device.type
-    casts = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
-    ambient = torch.get_autocast_dtype(kind) if casts else None
+    available = torch.amp.is_autocast_available(kind)
+    ambient = torch.get_autocast_dtype(kind) if available and torch.is_autocast_enabled(kind) else None
     if ambient not in (None, torch.bfloat16):
         raise ValueError(f"torch.autocast({kind!r}) is for {ambient}: {_NO_FLOAT16}")
     chosen = dtype or ambient
     if chosen is not None and param.dtype != torch.float32:
         raise ValueError(f"bfloat16 is for networks with float32 parameters, not {param.dtype}")
+    if chosen is not None and not available:
+        raise ValueError(f"precision='bf16' needs torch.autocast, which {kind} does not have")
     token = _dtype.set(chosen)
     try:
         with nullcontext() if ambient is None else torch.autocast(kind, enabled=False):
