@@ -18,6 +18,12 @@ WAYS = 3
 ALLOWED: dict[str, int] = {}
 """Synchronisation → how often a meta-gradient may make it: never."""
 CPU = torch.device("cpu")
+OTHERS = [
+    SECOND,
+    *(torch.device("cuda") for _ in range(torch.cuda.is_available())),
+    *(torch.device("mps") for _ in range(torch.backends.mps.is_available())),
+]
+"""The devices that are compared with the CPU: the one in Python, and those of this machine."""
 
 Around = Callable[[], AbstractContextManager[None]]
 
@@ -56,9 +62,14 @@ def meta_gradient(
 
 
 def same_as_on_the_cpu(network: nn.Module, task: Task, around: Around = only_allowed, **options: Any) -> None:
-    found = meta_gradient(network, task, SECOND, around, **options)
     expected = meta_gradient(network, task, CPU, **options)
-    assert len(found) == len(expected) > 1
+    for device in OTHERS:
+        found = meta_gradient(network, task, device, around, **options)
+        assert len(found) == len(expected) > 1
+        compare(found, expected)
+
+
+def compare(found: list[Tensor], expected: list[Tensor]) -> None:
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(
             one, other, rtol=1e-4, atol=1e-5
