@@ -22,7 +22,7 @@ def test_a_machine_that_computes_rightly(tmp_path: Path, capsys: Captured) -> No
     assert report["device"] == "cpu"
     assert {"torch", "machine"} <= report["machine"].keys()
     names = [check["name"] for check in report["checks"]]
-    assert {"meta-gradient, stepwise, float64", "meta-gradient, stepwise, bf16"} <= set(names)
+    assert {"meta-gradient, stepwise, float64", "outputs, bfloat16"} <= set(names)
     assert "one update, twice" in names
     assert report["seconds"].keys() == {"plain autograd", "stepwise"}
     out = capsys.readouterr().out
