@@ -47,9 +47,6 @@ class _Module:
 
     manual_seed = manual_seed_all
 
-    def get_amp_supported_dtype(self) -> list[torch.dtype]:
-        return [torch.bfloat16]
-
     def get_rng_state(self, device: Any = None) -> Tensor:
         return self._generator.get_state()
 
