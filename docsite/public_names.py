@@ -142,7 +142,8 @@ GROUPS: dict[str, dict[str, list[str]]] = {
 BETWEEN_PACKAGES: dict[str, set[str]] = {
     "firststep": {"functional"},  # a module with a page of its own
     "firststep.conditioning": {
-        *("JACOBIAN_MEMORY", "counting_saved", "gram_in_graph", "has_float64"),
+        *("JACOBIAN_MEMORY", "back_to", "counting_saved", "float64_device", "gram_in_graph", "has_float64"),
+        "in_float64",
         *("linear_gram", "output_gram", "rotation", "smaller_gram"),
     },
     "firststep.backbones": {

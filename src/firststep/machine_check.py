@@ -25,16 +25,18 @@ from firststep.backbones import build_backbone
 from firststep.conditioning import condition_number, has_float64
 from firststep.meta_learner import MetaLearner
 from firststep.metagradient import Conditioning
+from firststep.network import networks_in
 from firststep.rules import maml
 from firststep.task import Task
 from firststep.training import collect_provenance
 
 WAYS, SHOTS, QUERIES, STEPS, RATE = 5, 5, 15, 2, 0.05
 IMAGE_SIZE, FILTERS = 28, 32
-TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-2}
+TOLERANCE = {"float64": 1e-8, "float32": 1e-2}
 """Largest relative error of a gradient. In float32, pooling may take the other pixel of a near tie, which
 changes a gradient of noise by up to a per cent."""
 SPECTRUM_TOLERANCE = 1e-2
+BFLOAT16_TOLERANCE = 1e-1
 REPEATS = 5
 CONTENDERS: dict[str, dict[str, Any] | None] = {
     "plain autograd": None,
@@ -118,6 +120,8 @@ def _parts(
     for name, options in engines.items():
         for dtype in dtypes:
             yield f"gradient: {name}", _gradient_check(report, expected, name, device, dtype, options)
+    if device.type in ("cpu", "cuda", "mps"):
+        yield "outputs in bfloat16", lambda: report.checks.append(_bfloat16_check(device))
     if compile:
         options = {"compile": True}
         yield "compiling", _gradient_check(report, expected, "compiled", device, torch.float32, options)
@@ -192,7 +196,8 @@ def _gradient_check(
         apart = sum(float((found[key].cpu().double() - expected[key]).square().sum()) for key in expected)
         size = sum(float(value.square().sum()) for value in expected.values())
         error = (apart / size) ** 0.5
-        bound, shown = TOLERANCE[dtype], str(dtype).removeprefix("torch.")
+        shown = str(dtype).removeprefix("torch.")
+        bound = TOLERANCE[shown]
         report.checks.append(
             Check(
                 f"meta-gradient, {name}, {shown}", f"error {error:.1e}", f"below {bound:.0e}", error < bound
@@ -226,6 +231,21 @@ def _spectrum_check(device: torch.device) -> Check:
     found = float(ours.condition_number(there.support_x, there.support_y))
     passed = abs(found / wanted - 1) < SPECTRUM_TOLERANCE
     return Check("condition number, float32", f"{found:.2f}", f"{wanted:.2f}, within 1 %", passed)
+
+
+def _bfloat16_check(device: torch.device) -> Check:
+    outputs = []
+    for where, dtype, rounded in (
+        (torch.device("cpu"), torch.float64, None),
+        (device, torch.float32, torch.bfloat16),
+    ):
+        meta, task = _problem(where, dtype)
+        params = meta.functional.params()
+        with torch.no_grad(), networks_in(rounded, next(iter(params.values()))):
+            outputs.append(meta.functional(params, task.support_x).logits.cpu().double())
+    error = float((outputs[1] - outputs[0]).norm() / outputs[0].norm())
+    bound = BFLOAT16_TOLERANCE
+    return Check("outputs, bfloat16", f"error {error:.1e}", f"below {bound:.0e}", error < bound)
 
 
 def _repeat_check(device: torch.device) -> Check:

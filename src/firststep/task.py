@@ -54,6 +54,46 @@ def as_labels(labels: object, name: str = "labels") -> Tensor:
     return labels.to(torch.int64)
 
 
+_BOUNDS = "_firststep_bounds"
+
+
+def label_bounds(*labels: Tensor) -> list[tuple[int, int]]:
+    """Return the smallest and largest label per tensor, with at most one transfer from an accelerator.
+
+    Those of an accelerator's labels are remembered: :meth:`Task.to` brings them along from the CPU.
+    """
+    known = [bounds for part in labels if (bounds := known_bounds(part)) is not None]
+    if len(known) == len(labels):
+        return known
+    read = torch.stack([bound for part in labels for bound in part.aminmax()]).tolist()
+    found = list(zip(read[::2], read[1::2], strict=True))
+    for part, bounds in zip(labels, found, strict=True):
+        _remember_bounds(part, bounds)
+    return found
+
+
+def known_bounds(labels: Tensor) -> tuple[int, int] | None:
+    """Return the smallest and largest of labels on an accelerator, if they can be told without a transfer."""
+    version, bounds = getattr(labels, _BOUNDS, (None, None))
+    return bounds if bounds is not None and version == labels._version else None
+
+
+def _remember_bounds(labels: Tensor, bounds: tuple[int, int]) -> None:
+    # On a CPU reading is free, and numpy may write to the labels unseen.
+    if labels.device.type != "cpu" and not labels.is_inference():
+        setattr(labels, _BOUNDS, (labels._version, bounds))
+
+
+def _with_bounds(moved: Tensor, source: Tensor) -> Tensor:
+    """Return labels that were moved to an accelerator with the bounds that they had before."""
+    is_labels = source.dim() == 1 and source.dtype in _INTEGERS and len(source) > 0
+    if moved.device.type != "cpu" and is_labels:
+        bounds = label_bounds(source)[0] if source.device.type == "cpu" else known_bounds(source)
+        if bounds is not None:
+            _remember_bounds(moved, bounds)
+    return moved
+
+
 def check_differentiable(*inputs: Inputs) -> None:
     """Refuse ``torch.inference_mode()`` and tensors created in it: autograd cannot use them."""
     if torch.is_inference_mode_enabled():
@@ -114,15 +154,15 @@ class Task(NamedTuple):
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Task:
         """Return the task on another device, or with floating-point tensors in another dtype."""
 
-        def moved(part: Tensor) -> Tensor:
-            return part.to(device=device, dtype=dtype if part.is_floating_point() else None)
+        # Copies from pinned memory do not wait. Others to cuda do as before; those back must.
+        to_cuda = device is not None and torch.device(device).type == "cuda"
 
-        return Task(
-            map_inputs(moved, self.support_x),
-            map_inputs(moved, self.support_y),
-            map_inputs(moved, self.query_x),
-            map_inputs(moved, self.query_y),
-        )
+        def moved(part: Tensor) -> Tensor:
+            floats = part.is_floating_point()
+            found = part.to(device=device, dtype=dtype if floats else None, non_blocking=to_cuda)
+            return found if floats else _with_bounds(found, part)
+
+        return Task(*(map_inputs(moved, part) for part in self))
 
 
 def as_task(

@@ -22,7 +22,7 @@ def test_a_machine_that_computes_rightly(tmp_path: Path, capsys: Captured) -> No
     assert report["device"] == "cpu"
     assert {"torch", "machine"} <= report["machine"].keys()
     names = [check["name"] for check in report["checks"]]
-    assert "meta-gradient, stepwise, float64" in names
+    assert {"meta-gradient, stepwise, float64", "outputs, bfloat16"} <= set(names)
     assert "one update, twice" in names
     assert report["seconds"].keys() == {"plain autograd", "stepwise"}
     out = capsys.readouterr().out
@@ -40,7 +40,7 @@ def test_a_broken_kernel_is_named_and_gives_status_1(capsys: Captured) -> None:
     ("flags", "message"),
     [
         (["--device", "gpu"], "gpu is not a device; here are "),
-        (["--device", "mps"], "device mps has no float64"),
+        (["--device", "mps"], "device mps: PyTorch sees none here; there are cpu"),
         (["--json", "report.txt"], "report.txt"),
     ],
 )

@@ -6,26 +6,21 @@ nothing falls back to the CPU, and that a meta-gradient waits for the device onl
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
 
-from firststep import Conditioning, MetaLearner, Task, build_backbone, maml
+from device_cases import CPU, WAYS, conv, images_task, same_as_on_the_cpu
+from firststep import Conditioning, MetaLearner, build_backbone, maml
 from firststep.evaluation import measure_task
 from firststep.evaluation.probes import logistic, nearest_means, ridge
 from firststep.machine_check import check_machine
 from firststep.methods import METHODS, build_method
 from networks import generator
-from second_device import SECOND, synchronisations
+from second_device import SECOND
 from zoo import ZOO, in_zoo
 
-WAYS = 3
-ALLOWED = {"tolist": 1}
-"""Synchronisation → how often a task may make it: the labels are read once, to check them."""
-CPU = torch.device("cpu")
 NOT_ON_IT = {
     "lstm": "torch's recurrent kernels know no device in Python",
     "gru": "torch's recurrent kernels know no device in Python",
@@ -36,38 +31,6 @@ NOT_ON_IT = {
 REFUSED = {("boil", "shared"), ("modgrad", "shared"), ("modgrad", "per-class")}
 """Methods that never move the classifier; and modgrad, because torch's product of a vector and a matrix
 changes a shape in place, which a tensor in Python cannot follow."""
-
-
-def images_task(size: int, channels: int = 1) -> Task:
-    source = generator(4)
-    support, query = (torch.randn(WAYS * n, channels, size, size, generator=source) for n in (2, 3))
-    return Task(support, torch.arange(WAYS).repeat(2), query, torch.arange(WAYS).repeat(3))
-
-
-def conv() -> nn.Module:
-    return build_backbone("conv4", ways=WAYS, image_size=16, channels=1, filters=4, generator=generator(1))
-
-
-def meta_gradient(network: nn.Module, task: Task, device: torch.device, **options: Any) -> list[Tensor]:
-    """Return the outer loss and its gradients, computed on a device."""
-    meta = MetaLearner(copy.deepcopy(network).to(device), steps=2, generator=generator(2), **options)
-    meta.to(device)
-    with synchronisations() as seen:
-        loss = meta([task.to(device)])
-        loss.backward()
-    for what in set(seen):
-        assert seen.count(what) <= ALLOWED.get(what, 0), seen
-    grads = [value.grad for value in meta.parameters() if value.grad is not None]
-    assert all(grad.device.type == device.type for grad in grads)
-    return [part.detach().cpu() for part in (loss, *grads)]
-
-
-def same_as_on_the_cpu(network: nn.Module, task: Task, **options: Any) -> None:
-    found = meta_gradient(network, task, SECOND, **options)
-    expected = meta_gradient(network, task, CPU, **options)
-    assert len(found) == len(expected) > 1
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The device ``standin``: an accelerator in Python that computes on the CPU.
 
 Torch treats its tensors as those of another device. A CPU tensor among them is an error, every value that
-Python reads is a recorded synchronisation, and the device can refuse float64 as Apple's does. Its numbers are
-the CPU's, so code is right on it if it gives the results of the CPU.
+Python reads is a recorded synchronisation. Its numbers are the CPU's, so code is right on it if it gives the
+results of the CPU.
 """
 
 from __future__ import annotations
@@ -57,7 +57,6 @@ class _Module:
 _setup_privateuseone_for_python_backend("standin", backend_module=_Module())
 SECOND = torch.device("standin", 0)
 _synchronisations: list[str] = []
-_without_float64 = False
 _broken: set[Any] = set()
 
 
@@ -66,17 +65,6 @@ def synchronisations() -> Iterator[list[str]]:
     """Collect the operations that make Python wait for the device."""
     _synchronisations.clear()
     yield _synchronisations
-
-
-@contextmanager
-def without_float64() -> Iterator[None]:
-    """Make the device refuse float64, as Apple's does."""
-    global _without_float64
-    _without_float64 = True
-    try:
-        yield
-    finally:
-        _without_float64 = False
 
 
 @contextmanager
@@ -97,8 +85,6 @@ class OnSecond(Tensor):
 
     @staticmethod
     def __new__(cls, held: Tensor) -> OnSecond:
-        if _without_float64 and held.dtype == torch.float64:
-            raise TypeError("the device has no float64")
         tensor = torch.Tensor._make_wrapper_subclass(
             cls,
             held.shape,
@@ -123,6 +109,8 @@ class OnSecond(Tensor):
 
 
 def _to_device(value: Any) -> Any:
+    if isinstance(value, Tensor) and value._is_zerotensor():  # autograd's zeros without memory
+        value = torch.zeros(value.shape, dtype=value.dtype)
     return OnSecond(value) if isinstance(value, Tensor) else value
 
 

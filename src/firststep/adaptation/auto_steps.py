@@ -85,7 +85,7 @@ def _held_out_losses(start: Learner, x: Inputs, y: Targets, folds: list[Tensor],
             with torch.no_grad():
                 # The whole support set as one batch, so that batch norm sees the same batch as in use.
                 output = map_inputs(lambda part, mask=held_out: part[mask], start.model(current, x).logits)  # type: ignore[misc]
-                total[steps] += start.loss.mean(output, asked[1]).double().cpu() / len(folds)
+                total[steps] += start.loss.mean(output, asked[1]).cpu().double() / len(folds)
     return total
 
 

@@ -67,6 +67,8 @@ class BatchStatisticsNorm(nn.Module):
             return torch.batch_norm(
                 images, self.weight, self.bias, None, None, True, 0.0, self.eps, torch.backends.cudnn.enabled
             )
+        # Means and variances are not for bfloat16, in which torch.autocast gives the images.
+        images = images.to(self.weight.dtype)
         normalised, _, _ = BatchNorm.apply(images, self.weight, self.bias, self.eps)
         assert isinstance(normalised, Tensor)
         return normalised

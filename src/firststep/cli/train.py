@@ -102,8 +102,16 @@ def _run(
     restart: bool = False,
 ) -> None:
     from firststep.cli.progress import progress_bar, training_view
+    from firststep.cli.terminal import console
     from firststep.distributed import join, launched
-    from firststep.training import Run, check_every_rank_has_tasks, open_run, open_training_data, train
+    from firststep.training import (
+        Run,
+        check_every_rank_has_tasks,
+        choose_device,
+        open_run,
+        open_training_data,
+        train,
+    )
     from firststep.utils import check_folder_writable
 
     with join(backend) as team, ExitStack() as shown:
@@ -112,6 +120,9 @@ def _run(
         team.on_rank0(lambda: check_folder_writable(resume or out or Path()))
         with progress_bar(team.is_rank0) as progress:
             data = team.on_all_ranks(lambda: open_training_data(chosen, progress))
+        device = team.device(lambda: choose_device(chosen.device))
+        if team.is_rank0 and chosen.device == "auto":
+            console(stderr=True).print(f"device: {device}")
         where = Run(resume or out or Path())
         on_update = None
         if team.is_rank0:

@@ -10,7 +10,7 @@ from firststep.conditioning.classifier import classifier_gram, linear_gram, outp
 from firststep.conditioning.jacobian import JACOBIAN_MEMORY, jacobian_gram
 from firststep.conditioning.jacobian_rows import gram_in_graph
 from firststep.conditioning.loss import conditioning_loss
-from firststep.conditioning.precision import has_float64
+from firststep.conditioning.precision import back_to, float64_device, has_float64, in_float64
 from firststep.conditioning.registry import CONDITIONING_LOSSES, GramLoss
 from firststep.conditioning.residuals import cross_entropy_residuals, residuals, scaled_errors
 from firststep.conditioning.saved_memory import counting_saved
@@ -29,14 +29,17 @@ __all__ = [
     "JACOBIAN_MEMORY",
     "GramLoss",
     "Watch",
+    "back_to",
     "classifier_gram",
     "condition_number",
     "conditioning_loss",
     "counting_saved",
     "cross_entropy_residuals",
     "eigenvalues",
+    "float64_device",
     "gram_in_graph",
     "has_float64",
+    "in_float64",
     "jacobian_gram",
     "linear_gram",
     "log_condition_number",

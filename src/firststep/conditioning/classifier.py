@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from firststep.conditioning._checks import require_classification, require_finite, require_tensor
+from firststep.conditioning.precision import in_float64
 from firststep.conditioning.residuals import scaled_errors
 from firststep.conditioning.smaller_side import smaller_gram
 
@@ -48,7 +49,7 @@ def classifier_gram(
     if check_finite:
         require_finite("features", features)
     n = logits.shape[-2]
-    phi = features.double()
+    phi = in_float64(features)
     error = scaled_errors(logits, labels)
     feature_gram = phi @ phi.mT + (1.0 if bias else 0.0)
     return (error @ error.mT) * feature_gram / (4 * n)
@@ -67,7 +68,7 @@ def linear_gram(features: Tensor, scaled_errors: Tensor, bias: bool = True, *, s
         bias: whether the layer's bias belongs to ψ.
         small: whether the smaller of J Jᵀ and JᵀJ is returned; otherwise J Jᵀ.
     """
-    phi, error = features.double(), scaled_errors.double()
+    phi, error = in_float64(features), in_float64(scaled_errors)
     n = len(phi)
     if small and n > error.shape[1] * (phi.shape[1] + bias):
         jacobian = error.unsqueeze(2) * _with_bias(phi, bias).unsqueeze(1) / (2 * n**0.5)
@@ -89,7 +90,7 @@ def output_gram(features: Tensor, outputs: int, bias: bool = True, *, small: boo
         bias: whether the layer's bias belongs to ψ.
         small: as in :func:`linear_gram`.
     """
-    phi = _with_bias(features.double(), bias) / len(features) ** 0.5
+    phi = _with_bias(in_float64(features), bias) / len(features) ** 0.5
     gram = smaller_gram(phi) if small and len(phi) > phi.shape[1] else phi @ phi.mT
     identity = torch.eye(outputs, dtype=gram.dtype, device=gram.device)
     return gram if outputs == 1 else torch.kron(gram, identity)

@@ -28,6 +28,7 @@ from torch.autograd.function import once_differentiable
 
 from firststep.conditioning._checks import require_finite
 from firststep.conditioning.jacobian_rows import ResidualFunction, evaluate, pull_rows
+from firststep.conditioning.precision import back_to, float64_device, in_float64
 from firststep.conditioning.smaller_side import rotation, smaller_gram
 
 JACOBIAN_MEMORY = 2**29  # bytes for J's columns, and again for the rows' cotangents
@@ -157,7 +158,7 @@ class _JacobianGram(torch.autograd.Function):
         vector, plan.row_bytes = evaluate(plan.residuals, leaves)
         rows, n = vector.numel(), vector.shape[-1]
         identity = torch.eye(rows, dtype=vector.dtype, device=vector.device).view(rows, *vector.shape)
-        gram = vector.new_zeros(rows // n, n, n, dtype=torch.float64)
+        gram = vector.new_zeros(rows // n, n, n, dtype=torch.float64, device=float64_device(vector.device))
         saved: dict[Tensor, Tensor] = {}
         is_small = plan.is_small(leaves, n)
         save = is_small or plan.saves_jacobian(leaves, rows)
@@ -169,7 +170,7 @@ class _JacobianGram(torch.autograd.Function):
             for leaf, part in zip(group, parts, strict=True):
                 whole = torch.cat(part)
                 part.clear()
-                j = whole.reshape(rows // n, n, -1).double()
+                j = in_float64(whole.reshape(rows // n, n, -1))
                 if not is_small:
                     gram = gram + j @ j.mT
                 if save:
@@ -207,11 +208,11 @@ class _JacobianGram(torch.autograd.Function):
             cotangents = identity  # not used
         else:
             # Row (b, i) of the tasks' block-diagonal S = W + Wᵀ, as a cotangent of the residual vector.
-            symmetric = (grad_gram + grad_gram.mT).reshape(rows // n, n, n).to(vector.dtype)
+            symmetric = back_to((grad_gram + grad_gram.mT).reshape(rows // n, n, n), vector)
             blocks = torch.block_diag(*symmetric)
             cotangents = blocks.view(rows, *vector.shape)
             all_fixed = [
-                (blocks.double() @ j.reshape(rows, -1).double()).to(j.dtype).view_as(j) for j in saved
+                back_to(in_float64(blocks) @ in_float64(j.reshape(rows, -1)), j).view_as(j) for j in saved
             ]
         psi = [leaves[name] for name in plan.psi]
         targets = [leaf for name, leaf in leaves.items() if needed[name]]
@@ -236,9 +237,9 @@ class _JacobianGram(torch.autograd.Function):
 
 def _fixed_of_small(grad_gram: Tensor, saved: Sequence[Tensor], tasks: int, n: int) -> list[Tensor]:
     """Return the cotangents of J's columns for a cotangent W of (J V)ᵀ (J V): J V (W + Wᵀ) Vᵀ."""
-    columns = torch.cat([j.reshape(tasks, n, -1) for j in saved], -1).double()
+    columns = in_float64(torch.cat([j.reshape(tasks, n, -1) for j in saved], -1))
     size = columns.shape[-1]
     turn = rotation(size, columns.device)
     symmetric = (grad_gram + grad_gram.mT).reshape(tasks, size, size)
     parts = (columns @ turn @ symmetric @ turn.mT).split([j.numel() // (tasks * n) for j in saved], -1)
-    return [part.reshape_as(j).to(j.dtype) for part, j in zip(parts, saved, strict=True)]
+    return [back_to(part.reshape_as(j), j) for part, j in zip(parts, saved, strict=True)]

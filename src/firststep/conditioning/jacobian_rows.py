@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from firststep.conditioning.precision import in_float64
 from firststep.conditioning.saved_memory import counting_saved
 from firststep.conditioning.smaller_side import smaller_gram
 
@@ -129,4 +130,4 @@ def _columns(rows: Tensor) -> Tensor:
     """Return the rows as [n, parameters]; G does not depend on the order, so keep that of memory."""
     if rows.dim() == 5:  # [n, out, in, height, width], mostly channels last in memory
         rows = rows.permute(0, 1, 3, 4, 2)
-    return rows.reshape(len(rows), -1).double()
+    return in_float64(rows.reshape(len(rows), -1))

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from firststep.conditioning._checks import holds, require_classification, require_finite, require_tensor
+from firststep.conditioning.precision import in_float64
 
 # Below this margin exp(m) < 2^-57, so the first-order limits are exact in float64.
 WELL_FIT = -40.0
@@ -44,14 +45,15 @@ def residuals(losses: Tensor, *, check_finite: bool = True) -> Tensor:
         require_finite("losses", losses)
         if not holds((losses >= 0).all()):
             raise ValueError("losses must not be negative: a residual is the root of a loss")
-    mean_share = losses.double() / losses.shape[-1]
+    mean_share = in_float64(losses) / losses.shape[-1]
     zero = mean_share == 0
     return torch.where(zero, 0.0, mean_share.masked_fill(zero, 1.0).sqrt())
 
 
 def margin(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the margins m [..., n] and a mask of the right class [..., n, classes]."""
-    logits = logits.double()
+    logits = in_float64(logits)
+    labels = labels.to(logits.device)
     # F.one_hot reads the labels' values, which makes a GPU wait and a tracer fail.
     right = labels.unsqueeze(-1) == torch.arange(logits.shape[-1], device=labels.device)
     wrong = logits.masked_fill(right, -math.inf)
@@ -80,7 +82,7 @@ def scaled_errors(logits: Tensor, labels: Tensor) -> Tensor:
     amplitude = torch.where(
         well_fit, torch.exp(m.clamp(max=WELL_FIT) / 2), torch.sigmoid(ordinary) / root_loss(ordinary)
     )
-    wrong_softmax = logits.double().masked_fill(right, -math.inf).softmax(-1)
+    wrong_softmax = in_float64(logits).masked_fill(right, -math.inf).softmax(-1)
     return amplitude.unsqueeze(-1) * (wrong_softmax - right.double())
 
 

@@ -13,6 +13,8 @@ import math
 import torch
 from torch import Tensor
 
+from firststep.conditioning.precision import in_float64
+
 
 def rotation(size: int, device: torch.device) -> Tensor:
     """Return an orthogonal matrix without small entries in its first row: the discrete cosine transform."""
@@ -24,5 +26,6 @@ def rotation(size: int, device: torch.device) -> Tensor:
 
 def smaller_gram(jacobian: Tensor) -> Tensor:
     """Return (J V)ᵀ (J V) for J [..., n, p], float64 [..., p, p]."""
-    rotated = jacobian.double() @ rotation(jacobian.shape[-1], jacobian.device)
+    exact = in_float64(jacobian)
+    rotated = exact @ rotation(exact.shape[-1], exact.device)
     return rotated.mT @ rotated

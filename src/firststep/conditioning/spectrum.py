@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from firststep.conditioning._checks import holds, require_finite, require_tensor
+from firststep.conditioning.precision import in_float64
 from firststep.conditioning.registry import conditioning_loss_named
 
 # Rounding error of the entries and eigenvalues of a Gram matrix, relative to its largest entry.
@@ -49,7 +50,7 @@ def eigenvalues(gram: Tensor, *, check_finite: bool = True) -> Tensor:
         raise ValueError(f"gram must be real, not {gram.dtype}")
     if check_finite:
         require_finite("gram", gram)
-        exact = gram.double()
+        exact = in_float64(gram)
         tolerance = _TOLERANCE if gram.dtype == torch.float64 else _COARSE_TOLERANCE
         size = exact.detach().abs().amax((-2, -1))
         if not holds(((exact - exact.mT).detach().abs().amax((-2, -1)) <= tolerance * size).all()):
@@ -58,7 +59,7 @@ def eigenvalues(gram: Tensor, *, check_finite: bool = True) -> Tensor:
         if not holds((values[..., 0].detach() >= -tolerance * size * gram.shape[-1]).all()):
             raise ValueError("gram must be positive semi-definite; it has a negative eigenvalue")
         return values
-    gram = gram.double()
+    gram = in_float64(gram)
     finite = torch.isfinite(gram).flatten(-2).all(-1)
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     safe = torch.where(finite[..., None, None], gram, identity)  # LAPACK raises on NaN
@@ -84,7 +85,7 @@ def _normalised(gram: Tensor) -> tuple[Tensor, Tensor]:
 
     A zero row counts as orthogonal to all others.
     """
-    gram = gram.double()
+    gram = in_float64(gram)
     sizes = gram.detach().diagonal(dim1=-2, dim2=-1)
     sized = ~(sizes <= _SMALLEST)
     inverse = sizes.masked_fill(~sized, 1.0).rsqrt().masked_fill(~sized, 0.0)

@@ -108,9 +108,9 @@ def fit_few_shot(
     """
     if power is None:
         power = 0.5 if bool((features >= 0).all()) else 1.0
-    base = normalised(features.detach().double().cpu(), power)
+    base = normalised(features.detach().cpu().double(), power)
     known = labels.cpu()
-    others = None if background is None else normalised(background.detach().double().cpu(), power)
+    others = None if background is None else normalised(background.detach().cpu().double(), power)
     centre = torch.zeros_like(base[0]) if others is None else others.mean(0)
     unit = F.normalize(base - centre, dim=1)
     held_out = _hold_out(base, unit, known, probes, others, progress)

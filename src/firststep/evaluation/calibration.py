@@ -33,7 +33,7 @@ def fit_temperature(log_probabilities: Tensor, labels: Tensor) -> float | None:
     low, high = _RANGE
     temperatures = torch.logspace(0, 1, 400, base=high / low, dtype=torch.float64) * low
     return float(
-        temperatures[int(_losses(log_probabilities.double().cpu(), labels.cpu(), temperatures).argmin())]
+        temperatures[int(_losses(log_probabilities.cpu().double(), labels.cpu(), temperatures).argmin())]
     )
 
 

@@ -134,10 +134,10 @@ def cross_validate(
         images, labels = support.images[~held_out], support.labels[~held_out]
         queries = support.images[held_out]
         for place, logits in enumerate(_adapted_logits(learner, images, labels, queries, lengths)):
-            by_steps[place, rows] = logits.double().log_softmax(1).cpu()
+            by_steps[place, rows] = logits.cpu().double().log_softmax(1)
         if probes:
             for name, probabilities in _probed(learner, images, labels, queries).items():
-                outputs[name][rows] = probabilities.double().log().cpu()
+                outputs[name][rows] = probabilities.cpu().double().log()
         if progress is not None:
             progress("cross-validation", number, len(folds))
     expected = support.labels.cpu()

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from firststep.conditioning import eigenvalues, numerical_rank
+from firststep.conditioning import eigenvalues, in_float64, numerical_rank
 from firststep.evaluation.metrics import AdaptationState, accuracy, largest_share, support_loss
 from firststep.meta_learner import MetaLearner
 from firststep.task import Task
@@ -135,5 +135,5 @@ def _one_task(meta: MetaLearner, task: Task, rate: float | None) -> dict[str, fl
                 row["classes"] = logits.shape[-1]
             else:
                 centred = logits - logits.mean(0)
-                row["centred"] = (centred.argmax(-1) == task.query_y).double().mean().item()
+                row["centred"] = in_float64(centred.argmax(-1) == task.query_y).mean().item()
     return row

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from firststep.adaptation import Aux, steps_from
 from firststep.backbones import first_derivatives_only
+from firststep.conditioning import float64_device, in_float64
 from firststep.data import Episode
 from firststep.distributed import Team
 from firststep.errors import FirststepError
-from firststep.evaluation.metrics import MAIN, METRICS, AdaptationState, Metric, metrics_of
+from firststep.evaluation.metrics import MAIN, AdaptationState, Metric, metrics_of
 from firststep.losses import first_tensor
 from firststep.meta_learner import MetaLearner
 from firststep.network import (
@@ -148,10 +149,13 @@ def measure_task(
     if any(later <= earlier for earlier, later in pairwise(steps)):
         raise FirststepError(f"`steps` must be strictly ascending, got {list(steps)}")
 
-    def compute(learner: MetaLearner, task: Task) -> dict[str, list[float]]:
-        return _measure(learner, task, steps, subset, metrics, check_finite)
+    chosen = metrics_of(meta.kind, metrics)
 
-    return next(_of_each(compute, meta, [task], alone=True))
+    def compute(learner: MetaLearner, task: Task) -> Tensor:
+        return _measure(learner, task, steps, subset, chosen)
+
+    rows = _read(next(_of_each(compute, meta, [task], alone=True)), steps, chosen, check_finite)
+    return {name: row.tolist() for name, row in zip(chosen, rows, strict=True)}
 
 
 def _measure(
@@ -159,11 +163,10 @@ def _measure(
     task: Task,
     steps: Sequence[int],
     subset: str,
-    metrics: Iterable[str] | None,
-    check_finite: bool,
-) -> dict[str, list[float]]:
-    chosen = metrics_of(meta.kind, metrics)
-    found: dict[str, list[float]] = {name: [] for name in chosen}
+    metrics: Mapping[str, Metric],
+) -> Tensor:
+    """Return [metrics, steps] on the device, after a row that says whether the outputs are finite."""
+    found: list[Tensor] = []
     start = meta.start_task(task.support_x, task.support_y)
     current, updates = start.params, steps_from(start, task.support_x, task.support_y)
     taken = 0
@@ -188,22 +191,30 @@ def _measure(
                 meta.query_loss,
                 meta.conditioning.chosen_residuals if meta.conditioning else None,
             )
-            if check_finite and not _is_finite(state.query.logits):
-                raise NotFinite(f"outputs for the query set are not finite after {counted(step, 'step')}")
-            for name, metric in chosen.items():
-                value = metric.compute(state).item()
-                if check_finite and not math.isfinite(value):
-                    raise NotFinite(f"metric {name} is {value} after {counted(step, 'step')}")
-                found[name].append(value)
+            values = [_is_finite(state.query.logits), *(each.compute(state) for each in metrics.values())]
+            device = float64_device(meta.device)
+            found.append(torch.stack([in_float64(value).to(device).reshape(()) for value in values]))
         if step != steps[-1]:
             current, taken = following, taken + 1
-    return found
+    return torch.stack(found, 1)
 
 
-def _is_finite(output: Any) -> bool:
+def _is_finite(output: Any) -> Tensor:
     parts = output.values() if isinstance(output, Mapping) else output
     tensors = parts if isinstance(parts, tuple | list) or isinstance(output, Mapping) else [output]
-    return all(bool(torch.isfinite(part).all()) for part in tensors)
+    return torch.stack([torch.isfinite(part).all() for part in tensors]).all()
+
+
+def _read(table: Tensor, steps: Sequence[int], metrics: Iterable[str], check_finite: bool) -> np.ndarray:
+    """Return [metrics, steps] of what :func:`_measure` gave; this waits for the device."""
+    finite, *rows = table.cpu().numpy()
+    for column, step in enumerate(steps if check_finite else ()):
+        if not finite[column]:
+            raise NotFinite(f"outputs for the query set are not finite after {counted(step, 'step')}")
+        for name, row in zip(metrics, rows, strict=True):
+            if not math.isfinite(row[column]):
+                raise NotFinite(f"metric {name} is {row[column]} after {counted(step, 'step')}")
+    return np.stack(rows)
 
 
 def _next(updates: Iterator[tuple[Params, Aux]]) -> tuple[Params, Aux]:
@@ -260,38 +271,46 @@ def measure_tasks_and(
     progress: Callable[[], None] | None = None,
 ) -> tuple[Measurement, list[Also]]:
     """Run :func:`measure_tasks`, and return the results of ``also(learner, task)`` for each task too."""
-    names = tuple(metrics_of(meta.kind, metrics))
+    chosen = metrics_of(meta.kind, metrics)
     ordered = tuple(sorted(set(steps)))
 
-    def compute(learner: MetaLearner, task: Task) -> tuple[dict[str, list[float]], Also]:
-        return _measure(learner, task, ordered, subset, names, check_finite), also(learner, task)
+    def compute(learner: MetaLearner, task: Task) -> tuple[Tensor, Also]:
+        table = _measure(learner, task, ordered, subset, chosen)
+        if table.device.type == "cpu":  # an accelerator is not made to wait for each task
+            _read(table, ordered, chosen, check_finite)
+        return table, also(learner, task)
 
-    rows: dict[str, list[list[float]]] = {name: [] for name in names}
+    tables: list[Tensor] = []
     others: list[Also] = []
     # Gram matrices of other subsets need much memory: measure one task at a time.
     results = _of_each(compute, meta, tasks, alone=subset != "cls")
     for number in count():
         try:
-            found, other = next(results)
+            table, other = next(results)
         except StopIteration:
             break
         except NotFinite as error:
-            raise NotFinite(
-                f"task {number}: {error}; check the weights, or use shorter inner steps"
-            ) from None
-        for name, row in found.items():
-            rows[name].append(row)
+            raise _of_task(number, error) from None
+        tables.append(table)
         others.append(other)
         if progress is not None:
             progress()
-    # Reshape: a rank may have no tasks.
-    arrays = {name: np.array(table, dtype=np.float64) for name, table in rows.items()}
+    shape = (0, 1 + len(chosen), len(ordered))  # a rank may have no tasks
+    read = torch.stack(tables).cpu() if tables else torch.empty(shape, dtype=torch.float64)
+    values = np.empty((len(chosen), len(read), len(ordered)))
+    for number, table in enumerate(read):
+        try:
+            values[:, number] = _read(table, ordered, chosen, check_finite)
+        except NotFinite as error:
+            raise _of_task(number, error) from None
     measurement = Measurement(
-        steps=ordered,
-        values={name: array.reshape(-1, len(ordered)) for name, array in arrays.items()},
-        metrics={name: METRICS[name] for name in names},
+        steps=ordered, values=dict(zip(chosen, values, strict=True)), metrics=dict(chosen)
     )
     return measurement, others
+
+
+def _of_task(number: int, error: NotFinite) -> NotFinite:
+    return NotFinite(f"task {number}: {error}; check the weights, or use shorter inner steps")
 
 
 def _of_each(

@@ -23,11 +23,11 @@ from torch import Tensor
 
 from firststep.adaptation import gram_of
 from firststep.backbones import first_derivatives_only
-from firststep.conditioning import log_condition_number, numerical_rank
+from firststep.conditioning import in_float64, log_condition_number, numerical_rank
 from firststep.errors import FirststepError
 from firststep.losses import Kind, Loss, Residuals, cross_entropy, first_tensor
 from firststep.network import FunctionalModule, Output, Params
-from firststep.task import Task, map_inputs
+from firststep.task import Targets, Task
 from firststep.utils.registry import Registry
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -233,7 +233,7 @@ def register_metric(
 @register_metric("accuracy", percent=True)
 def accuracy(state: AdaptationState) -> Tensor:
     """Fraction of query samples that are classified correctly."""
-    return (state.query.logits.argmax(-1) == state.task.query_y).double().mean()
+    return in_float64(state.query.logits.argmax(-1) == state.task.query_y).mean()
 
 
 @register_metric("condition number", log10=True, before_step=True, kinds=KINDS, higher_is_better=False)
@@ -251,14 +251,14 @@ def rank(state: AdaptationState) -> Tensor:
 @register_metric("support loss", interval=False, kinds=KINDS, higher_is_better=False)
 def support_loss(state: AdaptationState) -> Tensor:
     """Mean loss of the support set; log(number of classes) if a classifier prefers no class."""
-    return state.loss.mean(_double(state.support.logits), state.task.support_y)
+    return _mean_loss(state.loss, state.support.logits, state.task.support_y)
 
 
 @register_metric("largest class", percent=True, interval=False, higher_is_better=False)
 def largest_share(state: AdaptationState) -> Tensor:
     """Fraction of query samples predicted as the most frequent class; 1 / number of classes if balanced."""
     logits = state.query.logits
-    return logits.argmax(-1).bincount(minlength=logits.shape[-1]).max().double() / len(logits)
+    return in_float64(logits.argmax(-1).bincount(minlength=logits.shape[-1]).max()) / len(logits)
 
 
 @register_metric("class offset", interval=False, higher_is_better=False)
@@ -267,7 +267,7 @@ def class_offset(state: AdaptationState) -> Tensor:
 
     Centring removes the part that all classes share, which softmax ignores.
     """
-    mean = state.query.logits.double().mean(0)
+    mean = in_float64(state.query.logits).mean(0)
     return (mean - mean.mean()).norm()
 
 
@@ -304,13 +304,13 @@ def token_accuracy(state: AdaptationState) -> Tensor:
     labels = first_tensor(state.task.query_y)
     counts = labels != options.get("ignore_index", -100)
     right = state.query.logits.argmax(options.get("class_dim", -1)) == labels
-    return (right & counts).double().sum() / counts.double().sum().clamp_min(1)
+    return in_float64(right & counts).sum() / in_float64(counts).sum().clamp_min(1)
 
 
 @register_metric("accuracy per label", percent=True, kinds=("labels",))
 def label_accuracy(state: AdaptationState) -> Tensor:
     """Fraction of the labels of all query samples that are predicted correctly, at probability one half."""
-    return ((state.query.logits > 0) == (first_tensor(state.task.query_y) > 0.5)).double().mean()
+    return in_float64((state.query.logits > 0) == (first_tensor(state.task.query_y) > 0.5)).mean()
 
 
 @register_metric(
@@ -318,12 +318,12 @@ def label_accuracy(state: AdaptationState) -> Tensor:
 )
 def query_loss(state: AdaptationState) -> Tensor:
     """Mean loss of the query set."""
-    return (state.query_loss or state.loss).mean(_double(state.query.logits), state.task.query_y)
+    return _mean_loss(state.query_loss or state.loss, state.query.logits, state.task.query_y)
 
 
-def _double(output: object) -> Any:
-    return map_inputs(lambda part: part.double() if part.is_floating_point() else part, output)
+def _mean_loss(loss: Loss, output: Any, target: Targets) -> Tensor:
+    return loss.mean(*loss.in_float64(output, target))
 
 
 def _numbers(state: AdaptationState) -> tuple[Tensor, Tensor]:
-    return state.query.logits.double(), first_tensor(state.task.query_y).double()
+    return in_float64(state.query.logits), in_float64(first_tensor(state.task.query_y))

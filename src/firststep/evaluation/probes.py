@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from firststep.conditioning import in_float64
 from firststep.errors import FirststepError
 from firststep.network import FunctionalModule
 from firststep.task import Task
@@ -40,6 +41,7 @@ def nearest_means(features: Tensor, labels: Tensor, *, temperature: float = 0.1)
     """
     _check(features, labels, temperature=temperature)
     support = _unit(features)
+    labels = labels.to(support.device)
     means = torch.stack([support[labels == label].mean(0) for label in range(_classes(labels))])
 
     def predict(query: Tensor) -> Tensor:
@@ -65,6 +67,7 @@ def ridge(features: Tensor, labels: Tensor, *, strength: float = 1.0, temperatur
     support, targets = _unit(features), _one_hot(labels)
     # The optimal b centres the data, which leaves W = Xᵀ (X Xᵀ + strength I)⁻¹ Y: a linear system of n x n,
     # not d x d. Rows of X and Y are scaled by √w.
+    labels = labels.to(support.device)
     shares = _class_weights(labels)[labels][:, None]
     centre, bias = (shares * support).mean(0), (shares * targets).mean(0)
     centred = shares.sqrt() * (support - centre)
@@ -91,13 +94,14 @@ def logistic(features: Tensor, labels: Tensor, *, strength: float = 0.01) -> Pre
     """
     _check(features, labels, strength=strength)
     support = _unit(features)
+    labels = labels.to(support.device)
     centre = support.mean(0)
     # Coordinates in an orthonormal basis of the samples' span keep all inner products and norms.
     basis = torch.linalg.svd(support - centre, full_matrices=False)[2]
     coordinates, classes = (support - centre) @ basis.T, _classes(labels)
     shares = _class_weights(labels)
-    weights = torch.zeros(len(basis), classes, dtype=torch.float64, device=features.device)
-    bias = torch.zeros(classes, dtype=torch.float64, device=features.device)
+    weights = torch.zeros(len(basis), classes, dtype=torch.float64, device=support.device)
+    bias = torch.zeros(classes, dtype=torch.float64, device=support.device)
     unknowns = [weights.requires_grad_(), bias.requires_grad_()]
     optimiser = torch.optim.LBFGS(
         unknowns, max_iter=500, tolerance_grad=1e-8, tolerance_change=1e-12, line_search_fn="strong_wolfe"
@@ -127,20 +131,20 @@ def nearest_means_accuracy(network: FunctionalModule, task: Task) -> float:
     params = network.params()
     predict = nearest_means(network.features(params, task.support_x), task.support_y)
     found = predict(network.features(params, task.query_x)).argmax(1)
-    return (found == task.query_y).double().mean().item()
+    return (found == task.query_y.to(found.device)).double().mean().item()
 
 
 def _unit(features: Tensor) -> Tensor:
-    return F.normalize(features.detach().double(), dim=1)
+    return F.normalize(in_float64(features.detach()), dim=1)
 
 
 def _one_hot(labels: Tensor) -> Tensor:
-    return F.one_hot(labels, _classes(labels)).double()
+    return in_float64(F.one_hot(labels, _classes(labels)))
 
 
 def _class_weights(labels: Tensor) -> Tensor:
     """Return n / (classes · samples of the class) per class."""
-    counts = labels.bincount().double()
+    counts = in_float64(labels.bincount())
     return len(labels) / (len(counts) * counts)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from firststep.conditioning import linear_gram, output_gram, residuals
+from firststep.conditioning import float64_device, in_float64, linear_gram, output_gram, residuals
 from firststep.losses.targets import as_numbers, first_tensor
 from firststep.task import AsTarget, Targets, as_labels, map_inputs
 from firststep.utils.registry import Registry
@@ -126,12 +126,18 @@ class Loss:
         """Return the vector r with Σ r² = the mean loss, float64: [n], or [n · outputs] per output."""
         if self.residual_kind(kind) == "outputs":
             self(output, target)  # refuses shapes that do not fit
-            errors = output.double() - first_tensor(target).double()
+            errors = in_float64(output) - in_float64(first_tensor(target))
             return errors.flatten() / len(errors) ** 0.5
         if self.residual_vector is not None:
             return self.residual_vector(output, target, check_finite=check_finite)
-        exact = map_inputs(lambda part: part.double() if part.is_floating_point() else part, output)
-        return residuals(self(exact, target), check_finite=check_finite)
+        return residuals(self(*self.in_float64(output, target)), check_finite=check_finite)
+
+    @staticmethod
+    def in_float64(output: Any, target: Targets) -> tuple[Any, Targets]:
+        """Return an output in float64, and its target on the same device."""
+        exact = map_inputs(lambda part: in_float64(part) if part.is_floating_point() else part, output)
+        device = float64_device(first_tensor(target).device)
+        return exact, map_inputs(lambda part: part.to(device), target)
 
     def gram(
         self,
@@ -162,7 +168,8 @@ class Loss:
     def _scaled_errors(self, output: Tensor, target: Targets) -> Tensor:
         """e_i / sqrt(ℓ_i) by autograd, 0 where the loss is 0: a sample's loss depends on its output alone."""
         with torch.enable_grad():
-            z = output.double() if output.requires_grad else output.detach().double().requires_grad_()
+            z, target = self.in_float64(output if output.requires_grad else output.detach(), target)
+            z = z if output.requires_grad else z.requires_grad_()
             losses = self(z, target)
             (errors,) = torch.autograd.grad(
                 losses.sum(), z, create_graph=output.requires_grad, materialize_grads=True

@@ -19,7 +19,7 @@ from firststep.adaptation import (
     steps_from,
     support_gram,
 )
-from firststep.conditioning import condition_number
+from firststep.conditioning import back_to, condition_number
 from firststep.losses import Kind, Loss, Residuals, as_loss, cross_entropy
 from firststep.meta_learner.classes import leading_blocks, serves
 from firststep.meta_learner.outer_loss import outer_loss, stacked
@@ -90,6 +90,7 @@ class MetaLearner(nn.Module):
         memory: memory budget in bytes for results that inner steps keep for the backward pass; see
             :class:`firststep.functional.EngineOptions`.
         saved_dtype: dtype in which these results are kept, with ``compile=True``; see there too.
+        precision: ``bf16`` runs the network in bfloat16, all else in the dtype of the parameters; see there.
         generator: source of the rule's initial parameters, if they are random.
 
     Examples:
@@ -123,6 +124,7 @@ class MetaLearner(nn.Module):
         compile: bool = False,
         memory: int | None = None,
         saved_dtype: torch.dtype | None = None,
+        precision: str | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -152,7 +154,9 @@ class MetaLearner(nn.Module):
         self.rule_params = nn.ParameterDict()
         for name, value in initial.items():
             self.rule_params[_escaped(name)] = nn.Parameter(value)
-        self._options = EngineOptions(engine=engine, compile=compile, memory=memory, saved_dtype=saved_dtype)
+        self._options = EngineOptions(
+            engine=engine, compile=compile, memory=memory, saved_dtype=saved_dtype, precision=precision
+        )
         self._engine: MetaGradient | None = None
         self._engine_settings: tuple[Any, ...] = ()
         self._meta_gradient()  # refuse wrong options now rather than in the first update
@@ -185,8 +189,7 @@ class MetaLearner(nn.Module):
             )
         else:
             result = engine.loss(params, rule_params, batch, query_weights=query_weights)
-            dtype = next(iter(params.values())).dtype
-            loss, report = result.loss.to(dtype), stacked(result.tasks)
+            loss, report = back_to(result.loss, next(iter(params.values()))), stacked(result.tasks)
         if self.reduction == "mean":
             loss = loss / len(batch)
         return (loss, report) if return_report else loss

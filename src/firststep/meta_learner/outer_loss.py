@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from firststep.conditioning import back_to
 from firststep.metagradient import MetaGradientResult, TaskReport
 from firststep.network import Params
 
@@ -52,7 +53,7 @@ class _OuterLoss(torch.autograd.Function):
         report = stacked(result.tasks)
         ctx.mark_non_differentiable(*report)
         ctx.set_materialize_grads(False)
-        return result.loss.to(values[0].dtype), *report
+        return back_to(result.loss, values[0]), *report
 
     @staticmethod
     @once_differentiable

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation import Learner, check_stateless
+from firststep.conditioning import in_float64
 from firststep.losses import Loss, cross_entropy
 from firststep.metagradient.forward import task_report
 from firststep.metagradient.meta_batch import MetaBatch
@@ -18,7 +19,7 @@ from firststep.metagradient.options import EngineOptions
 from firststep.metagradient.result import MetaGradientResult, TaskReport
 from firststep.metagradient.stepwise import Stepwise
 from firststep.metagradient.unrolled import Unrolled
-from firststep.network import FunctionalModule, Params
+from firststep.network import FunctionalModule, Params, check_precision, networks_in
 from firststep.rules import Rule, require_rule
 from firststep.task import AsTarget, Task, as_task, as_tasks
 
@@ -77,7 +78,8 @@ class MetaGradient:
         )
         self._known_non_negative = conditioning is None or loss.non_negative
         self.gamma = float(conditioning.weight) if conditioning else 0.0
-        self._batch = MetaBatch(engine)
+        self._dtype = check_precision(options.precision)
+        self._batch = MetaBatch(engine, self._dtype)
 
     def __call__(
         self,
@@ -122,7 +124,8 @@ class MetaGradient:
         phi = _detached(rule_params)
 
         def compute(start: Start) -> TaskReport:
-            with self.objective.model.one_task():
+            dtype = networks_in(self._dtype, next(iter(start.params.values())))
+            with dtype, self.objective.model.one_task():
                 return task_report(self.objective, start.params, phi, start.task, weights)
 
         checked = as_tasks(tasks, *self._as_targets)
@@ -212,7 +215,7 @@ class MetaGradient:
         self._known_non_negative = True
 
     def _outer_loss(self, report: TaskReport) -> Tensor:
-        return report.weighted_query_loss.double() + self.gamma * report.conditioning
+        return in_float64(report.weighted_query_loss) + self.gamma * report.conditioning
 
 
 def _detached(params: Mapping[str, Tensor]) -> Params:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation import Aux, steps_from
+from firststep.conditioning import float64_device
 from firststep.losses import first_tensor
 from firststep.metagradient.objective import Objective
 from firststep.metagradient.result import TaskReport, build_report
@@ -30,7 +31,7 @@ def task_report(
             if query_weights[step - 1] or step == steps:
                 output = objective.model(theta, task.query_x).logits
                 query_losses.append((query_weights[step - 1], losses.query.mean(output, task.query_y)))
-        device = first_tensor(task.query_y).device
+        device = float64_device(first_tensor(task.query_y).device)
         conditioning_loss = torch.zeros((), dtype=torch.float64, device=device)
         if conditioning is not None:
             weights = conditioning.weights(steps)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation import Learner
-from firststep.conditioning import CONDITIONING_LOSSES, GramLoss
-from firststep.losses import Loss, ResidualKind, Residuals, cross_entropy
+from firststep.conditioning import CONDITIONING_LOSSES, GramLoss, float64_device, in_float64
+from firststep.losses import Loss, ResidualKind, Residuals, cross_entropy, first_tensor
 from firststep.network import FunctionalModule, Params
 from firststep.rules import Rule
 from firststep.task import Targets, Task
@@ -32,9 +32,9 @@ class Losses:
     def accuracy(self, output: Any, query_y: Targets) -> Tensor:
         """Return the share of queries that are classified correctly; NaN unless the targets are classes."""
         for labels in self.query.labels(query_y):
-            correct: Tensor = (output.detach().argmax(-1) == labels).double().mean()
-            return correct
-        return torch.full((), math.nan, dtype=torch.float64)
+            return in_float64(output.detach().argmax(-1) == labels).mean()
+        device = float64_device(first_tensor(query_y).device)
+        return torch.full((), math.nan, dtype=torch.float64, device=device)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import torch
 
+from firststep.network import check_precision
+
 ENGINES = ("stepwise", "unrolled")
+ONLY_EXACT = "compiled steps compute in the dtype of the parameters"
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Speed and memory of the meta-gradient. All options but ``saved_dtype`` give the same gradient.
+    """Speed and memory of the meta-gradient. All but the two dtypes give the same gradient.
 
     Examples:
         >>> gradient = functional.MetaGradient(model, rule, options=functional.EngineOptions(memory=0))
@@ -34,6 +37,12 @@ class EngineOptions:
     Steps and query loss stay exact, but bfloat16 changes the gradient by about one per cent. Conditioning
     losses and condition numbers are then computed from rounded images. Default: no rounding."""
 
+    precision: str | None = None
+    """``bf16`` runs the network forward and backward in bfloat16, for processors that are faster in it.
+    Parameters, updates, Gram matrices and the outer gradient keep their dtype. Smooth networks
+    lose little; networks with ReLU and pooling much. The first task is computed in both, and an error above
+    25 % is refused. ``torch.autocast`` around a call does the same. Not with ``compile``."""
+
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise ValueError(f"unknown engine {self.engine!r}; there are {', '.join(ENGINES)}")
@@ -44,3 +53,6 @@ class EngineOptions:
         floating = isinstance(self.saved_dtype, torch.dtype) and self.saved_dtype.is_floating_point
         if self.saved_dtype is not None and not (self.compile and floating):
             raise ValueError(f"saved_dtype is a floating type, with compile=True, not {self.saved_dtype!r}")
+        check_precision(self.precision)
+        if self.precision is not None and self.compile:
+            raise ValueError(f"precision={self.precision!r} needs compile=False: {ONLY_EXACT}")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation import Aux
-from firststep.conditioning import classifier_gram, condition_number
+from firststep.conditioning import classifier_gram, condition_number, float64_device
 from firststep.losses import Loss, cross_entropy, first_tensor
 from firststep.network import Params
 from firststep.task import Targets
@@ -101,7 +101,7 @@ def _condition_numbers(stages: Sequence[Aux], targets: Targets, loss: Loss) -> T
     if len(grams) == len(stages):
         stacked = torch.stack(grams)
     elif len(features) < len(stages):
-        device = first_tensor(targets).device
+        device = float64_device(first_tensor(targets).device)
         return torch.full((len(stages),), torch.nan, dtype=torch.float64, device=device)
     elif loss is cross_entropy:
         stacked = classifier_gram(

@@ -24,12 +24,13 @@ from typing import Any
 import torch
 
 from firststep.adaptation import Aux
+from firststep.conditioning import float64_device
 from firststep.metagradient.compiler import CompiledSteps, reaches_deep
 from firststep.metagradient.eager import Cotangents, EagerSteps, StepInput, Steps
 from firststep.metagradient.objective import Objective
-from firststep.metagradient.options import EngineOptions
+from firststep.metagradient.options import ONLY_EXACT, EngineOptions
 from firststep.metagradient.result import TaskReport, build_report
-from firststep.network import Params
+from firststep.network import Params, network_dtype
 from firststep.task import Inputs, Targets, Task
 
 # Default: at most this number of last steps keep their results, within this budget. So training with 20 steps
@@ -55,7 +56,10 @@ class Stepwise:
     ) -> tuple[Params, Params, TaskReport]:
         x, y = task.support_x, task.support_y
         rule, steps, conditioning = self.objective.rule, self.objective.steps, self.objective.conditioning
-        if isinstance(self.work, CompiledSteps):  # compiling all at once takes less time than one by one
+        if isinstance(self.work, CompiledSteps):
+            if network_dtype() is not None:
+                raise ValueError(f"torch.autocast needs compile=False: {ONLY_EXACT}")
+            # Compiling all at once takes less time than one by one.
             self.prepare(params, rule_params, task)
         pass_through = self._pull_back_is_identity(rule_params)
         save_from = steps if pass_through else steps - self._steps_saved(params, rule_params, x, y)
@@ -80,7 +84,8 @@ class Stepwise:
         )
 
         rule_grads = {name: torch.zeros_like(value) for name, value in rule_params.items()}
-        conditioning_loss = torch.zeros((), dtype=torch.float64, device=query.loss.device)
+        zero = torch.zeros((), dtype=torch.float64, device=float64_device(query.loss.device))
+        conditioning_loss = zero
         weights = conditioning.weights(steps) if conditioning else (0.0,) * steps
         gamma = conditioning.weight if conditioning else 0.0
         for k in reversed(range(steps)):  # through the step from stage k to stage k+1
@@ -89,7 +94,7 @@ class Stepwise:
                 if saved_step is None:
                     start = StepInput(stages[k], states[k], rule.at_step(rule_params, k))
                     _, saved_step = self.work.forward(start, x, y, True)
-                weight = torch.full((), gamma * weights[k], dtype=torch.float64, device=query.loss.device)
+                weight = zero + gamma * weights[k]
                 step = self.work.pull_back(saved_step, cotangents, weight)
                 saved_step = None  # frees its memory
                 cotangents = Cotangents(step.params, step.state)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from firststep.adaptation import steps_from
+from firststep.conditioning import float64_device, in_float64
 from firststep.metagradient.objective import Objective
 from firststep.metagradient.result import TaskReport, build_report
 from firststep.network import Params
@@ -47,12 +48,12 @@ class Unrolled:
                     early = losses.query.mean(model(stage, task.query_x).logits, task.query_y)
                     weighted_query_loss = weighted_query_loss + weight * early
             loss: Tensor = weighted_query_loss
-            conditioning_loss = torch.zeros((), dtype=torch.float64, device=query_loss.device)
+            conditioning_loss = torch.zeros((), dtype=torch.float64, device=float64_device(query_loss.device))
             if conditioning:
                 for weight, aux in zip(conditioning.weights(self.objective.steps), results, strict=True):
                     assert aux.gram is not None
                     conditioning_loss = conditioning_loss + weight * conditioning.conditioning_loss(aux.gram)
-                loss = loss + conditioning.weight * conditioning_loss
+                loss = in_float64(loss) + conditioning.weight * conditioning_loss
             leaves = [*theta.values(), *phi.values()]
             grads = torch.autograd.grad(loss, leaves, materialize_grads=True)
         report = build_report(

@@ -28,10 +28,11 @@ from firststep.network.heads import (
     sum_rows,
 )
 from firststep.network.interface import as_arguments, output_of
+from firststep.network.precision import casting, network_dtype
 from firststep.network.randomness import check_randomness, draw_seed, drawing_from, task_seed, with_task_seed
 from firststep.network.second_derivatives import twice_differentiable
 from firststep.network.subsets import select, tied_names
-from firststep.task import Inputs, as_labels
+from firststep.task import Inputs, as_labels, known_bounds, map_inputs
 
 Params = dict[str, Tensor]
 """A network's parameters, or a rule's, by name.
@@ -218,9 +219,10 @@ class FunctionalModule:
     def check_labels(self, params: Mapping[str, Tensor], *labels: Tensor) -> None:
         """Refuse labels without a classifier row in ``params``.
 
-        Labels on an accelerator are not checked: reading them would make the device wait in every task.
+        Labels on an accelerator are checked if :meth:`Task.to` has read them on the way: reading them there
+        would make the device wait in every task.
         """
-        if labels and self._rows and all(part.device.type == "cpu" for part in labels):
+        if labels and self._rows and all(map(_readable, labels)):
             rows = params.get(self._rows[0])
             check_labels(self.num_classes if rows is None else len(rows), *labels)
 
@@ -293,7 +295,7 @@ class FunctionalModule:
         captured: list[Captured] = []
         token = capture_into.set(captured)
         try:
-            with twice_differentiable(self._first_use.replaces), self._drawing(seed):
+            with twice_differentiable(self._first_use.replaces), self._drawing(seed), casting(self._device):
                 result = self._call(params, inputs)
         finally:
             capture_into.reset(token)
@@ -306,8 +308,8 @@ class FunctionalModule:
                     f"{self.classifier!r}, applied once to one feature vector per sample; use classifier=... "
                     "to name another layer"
                 )
-            return Output(features=None, logits=output)
-        return Output(features=calls[0].input, logits=calls[0].output)
+            return _in_dtype_of(params, Output(features=None, logits=output))
+        return _in_dtype_of(params, Output(features=calls[0].input, logits=calls[0].output))
 
     def _call(self, params: Mapping[str, Tensor], inputs: Inputs) -> object:
         # A module in training mode may update its buffers (running statistics) in place, so pass copies.
@@ -381,6 +383,21 @@ class FunctionalModule:
         own = set(self.params()) - {*self._tied.values()}
         weight, bias = f"{prefix}weight", f"{prefix}bias"
         return weight if weight in own else None, bias if bias in own else None
+
+
+def _in_dtype_of(params: Mapping[str, Tensor], output: Output) -> Output:
+    """Return an output that :func:`casting` has rounded in the dtype of the parameters."""
+    if network_dtype() is None:
+        return output
+    dtype = next(iter(params.values())).dtype
+    back = partial(map_inputs, lambda part: part.to(dtype) if part.is_floating_point() else part)
+    return Output(
+        features=None if output.features is None else back(output.features), logits=back(output.logits)
+    )
+
+
+def _readable(labels: Tensor) -> bool:
+    return labels.device.type == "cpu" or known_bounds(labels) is not None
 
 
 def _check_usable(module: nn.Module, modules: Mapping[str, nn.Module]) -> None:

@@ -26,6 +26,8 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
+from firststep.task import label_bounds
+
 HEADS = ("per-class", "shared", "zero", "prototypes")
 ONE_ROW = ("shared", "zero")
 """The heads with which all classes start alike."""
@@ -56,9 +58,8 @@ def check_labels(classes: int | None, *labels: Tensor) -> int:
         classes: number of classifier rows; None for no bound.
         labels: labels of the support set and, if there is one, of the query set.
     """
-    # One transfer for all labels, because each transfer makes an accelerator wait.
-    bounds = torch.stack([bound for part in labels for bound in part.aminmax()]).tolist()
-    for name, lowest, highest in zip(("support", "query"), bounds[::2], bounds[1::2], strict=False):
+    bounds = label_bounds(*labels)
+    for name, (lowest, highest) in zip(("support", "query"), bounds, strict=False):
         if lowest < 0:
             raise ValueError(
                 f"labels of the {name} set must not be negative, found {lowest}: no sample is ignored, "
@@ -69,11 +70,11 @@ def check_labels(classes: int | None, *labels: Tensor) -> int:
                 f"labels of the {name} set must be 0..{classes - 1}, one per classifier output, "
                 f"found {highest}"
             )
-    return int(max(bounds))
+    return max(highest for _, highest in bounds)
 
 
 def count_classes(*labels: Tensor) -> int:
-    """Return the number of classes of a task: its largest label plus 1. Reads the values."""
+    """Return the number of classes of a task: its largest label plus 1."""
     ways = 1 + check_labels(None, *labels)
     if ways < FEWEST_CLASSES:
         raise ValueError(f"a task needs at least {FEWEST_CLASSES} classes; its labels are 0, 1, ...")

@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from firststep.conditioning import has_float64
 from firststep.network import Params
 from firststep.rules.gradient_descent import DEFAULT_RATE
 from firststep.rules.registry import register_method
@@ -97,7 +98,9 @@ def rmsprop(
 def _init_squares(params: Params) -> Params:
     squares = {f"square.{name}": torch.zeros_like(value) for name, value in params.items()}
     device = next(iter(params.values())).device
-    return {**squares, "count": torch.zeros((), dtype=torch.float64, device=device)}
+    # Corrections for the start are exact in float64; a device that has none makes them in float32.
+    dtype = torch.float64 if has_float64(device) else torch.float32
+    return {**squares, "count": torch.zeros((), dtype=dtype, device=device)}
 
 
 def _init_adam(params: Params) -> Params:
@@ -125,9 +128,9 @@ def _adam(
         mean = grad
         if first is not None:
             new[f"mean.{name}"] = first * state[f"mean.{name}"] + (1 - first) * grad
-            mean = (new[f"mean.{name}"].double() / (1 - first**count)).to(grad.dtype)
+            mean = (new[f"mean.{name}"].to(count.dtype) / (1 - first**count)).to(grad.dtype)
         square = second * state[f"square.{name}"] + (1 - second) * grad.square()
-        corrected = (square.double() / (1 - second**count)).to(grad.dtype)
+        corrected = (square.to(count.dtype) / (1 - second**count)).to(grad.dtype)
         direction = mean / (_root(corrected) + eps)
         if weight_decay:
             direction = direction + weight_decay * params[name]

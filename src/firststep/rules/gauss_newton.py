@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from firststep.conditioning import classifier_gram, scaled_errors
+from firststep.conditioning import back_to, classifier_gram, in_float64, scaled_errors
 from firststep.losses import cross_entropy
 from firststep.network import FunctionalModule, Params
 from firststep.rules.registry import register_method
@@ -62,10 +62,10 @@ def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLos
         raise ValueError(
             "the method gauss-newton is for networks that end in a linear layer, with loss='cross_entropy'"
         )
-    features = loss.features.double()
+    features = in_float64(loss.features)
     if bias:
         features = torch.cat([features, features.new_ones(len(features), 1)], 1)
-    both = torch.cat([grads[name].double().reshape(len(grads[name]), -1) for name in grads], 1)
+    both = in_float64(torch.cat([grads[name].reshape(len(grads[name]), -1) for name in grads], 1))
     # Row i of J is the matrix errors_i features_iᵀ.
     labels = loss.labels
     assert isinstance(labels, Tensor)
@@ -79,4 +79,4 @@ def _update(grads: Params, params: Params, rule_params: Params, loss: SupportLos
     step = -rate / (2 * damping) * (both - (errors * weights[:, None]).T @ features)
     inputs = grads[weight].shape[1]
     steps = {weight: step[:, :inputs]} | dict.fromkeys(bias, step[:, -1])
-    return {name: value.to(grads[name].dtype) for name, value in steps.items()}
+    return {name: back_to(value, grads[name]) for name, value in steps.items()}

@@ -21,7 +21,6 @@ from firststep.backbones import (
     make_network,
     native_image_size,
 )
-from firststep.conditioning import has_float64
 from firststep.data import (
     Augmentation,
     Dataset,
@@ -40,13 +39,14 @@ from firststep.meta_learner import MetaLearner
 from firststep.methods import Method, build_method
 from firststep.rules import QUERY_WEIGHTS
 from firststep.training.config import TrainConfig
+from firststep.training.feed import Drawn, Feed, Held
 
 VALIDATION_SEED = 1_000_001
 """Seed of the validation episodes; training and test episodes have other seeds."""
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of this name; ``auto`` takes cuda if there is one, else cpu."""
+    """Return the device of this name; ``auto`` takes cuda if there is one, then mps, then cpu."""
     available = available_devices()
     if name == "auto":
         return torch.device(available[0])
@@ -54,9 +54,7 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise FirststepError(f"{name} is not a device; here are {', '.join(available)}") from None
-    if not has_float64(device):
-        raise FirststepError(f"device {name} has no float64, in which spectra are computed; use cpu")
-    if device.type == "cuda" and device.type not in available:
+    if device.type in ("cuda", "mps") and device.type not in available:
         raise FirststepError(f"device {name}: PyTorch sees none here; there are {', '.join(available)}")
     try:
         torch.empty(1, device=device).fill_(1.0).item()
@@ -71,7 +69,8 @@ def available_devices() -> list[str]:
     """Return the types of devices that can be used here, the fastest first."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns of missing drivers
-        return ["cuda", "cpu"] if torch.cuda.is_available() else ["cpu"]
+        found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return [*(name for name, there in found.items() if there), "cpu"]
 
 
 class DataSettings(Protocol):
@@ -268,6 +267,14 @@ def training_episodes(config: TrainConfig, data: Dataset) -> Tasks:
 
 def validation_episodes(config: TrainConfig, data: Dataset) -> Tasks:
     return _episodes(config, data, "val", VALIDATION_SEED)
+
+
+def build_feed(config: TrainConfig, episodes: Tasks, device: torch.device) -> Feed:
+    """Return tasks on the device that a training uses."""
+    if config.data_on_device:
+        return Held(episodes, device)
+    usual = 0 if device.type == "cpu" else config.meta_batch
+    return Drawn(episodes, device, usual if config.prefetch is None else config.prefetch)
 
 
 def _episodes(

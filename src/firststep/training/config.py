@@ -85,7 +85,7 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
             "ways": 2, "shots": 1, "queries": 1, "steps": 1, "meta_batch": 1, "validate_every": 1,
             "validation_episodes": 2, "all_every": 0, "threads": 0, "seed": 0,
             "memory": 0, "updates": 1, "filters": 1, "warmup": 0, "select_step": 1,
-            "patience": 1, "rows": 2,
+            "patience": 1, "rows": 2, "prefetch": 0,
         }  # fmt: skip
         for option, least in at_least.items():
             value = getattr(self, option)
@@ -118,6 +118,11 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
             raise FirststepError("`pretrained` goes with `network` timm:NAME or hf:NAME; `init` takes others")
         if self.compile and self.engine != "stepwise":
             raise FirststepError("`compile` works with `engine=stepwise` only")
+        if self.precision is not None:
+            try:
+                _ = self.engine_options
+            except ValueError as error:
+                raise FirststepError(f"`precision`: {error}") from None
 
     def _check_choices(self) -> None:
         """Check values that differ from their defaults: only they need the registries, hence torch."""
@@ -244,7 +249,9 @@ class TrainConfig(RunningSettings, OuterLoopSettings, MethodSettings, NetworkSet
         from firststep.metagradient import EngineOptions
 
         memory = None if self.memory is None else self.memory * 2**20
-        return EngineOptions(engine=self.engine, compile=self.compile, memory=memory)
+        return EngineOptions(
+            engine=self.engine, compile=self.compile, memory=memory, precision=self.precision
+        )
 
     def describe(self) -> str:
         """Return a short label for tables and plots."""

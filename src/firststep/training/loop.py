@@ -6,18 +6,21 @@ only rank 0 writes. The default is a team of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from firststep.data import Dataset, Tasks, TaskSource
+from firststep.data import Dataset, TaskSource
 from firststep.distributed import Team
 from firststep.errors import FirststepError
-from firststep.evaluation import Measurement, measure_tasks, to_task
-from firststep.training.batch_report import BatchReport
+from firststep.evaluation import Measurement, measure_tasks
+from firststep.task import Task
+from firststep.training.batch_report import BatchReport, UnreadReport, all_finite, unread_report
 from firststep.training.build import (
+    build_feed,
     build_meta_learner,
     choose_device,
     method_of,
@@ -26,6 +29,7 @@ from firststep.training.build import (
     validation_episodes,
 )
 from firststep.training.config import TrainConfig
+from firststep.training.feed import Feed
 from firststep.training.log import MetricsLog
 from firststep.training.run import Run
 from firststep.training.sessions import timed
@@ -57,7 +61,7 @@ class TrainingProgress:
     update: int
     total: int
     loss: float
-    """Mean query loss of the meta-batch."""
+    """Mean query loss of the meta-batch; on an accelerator of the last one that was read."""
     validation: Measurement | None
     """The validation, if this update was validated."""
     averaged: Measurement | None = None
@@ -135,7 +139,12 @@ def train(
         )
     )
     init_digest, own = ranks.on_all_ranks(lambda: load_init(run, chosen, is_new, meta))
-    episodes = training_episodes(chosen, opened), validation_episodes(chosen, opened)
+    training, validation = ranks.on_all_ranks(
+        lambda: (
+            build_feed(chosen, training_episodes(chosen, opened), device),
+            build_feed(chosen, validation_episodes(chosen, opened), device),
+        )
+    )
     with ExitStack() as held:
         saved = ranks.on_rank0(lambda: lock_folder(run, chosen, opened, is_new, restart, held, init_digest))
         if init_digest is not None and on_init is not None:
@@ -145,7 +154,7 @@ def train(
         state = TrainingState(meta, chosen)
         if saved is not None:
             state.restore(saved, run.checkpoint_path("last"))
-        _Training(run, chosen, state, *episodes, ranks, on_update).run_to_end()
+        _Training(run, chosen, state, training, validation, ranks, on_update).run_to_end()
     return run
 
 
@@ -155,8 +164,8 @@ class _Training:
         run: Run,
         config: TrainConfig,
         state: TrainingState,
-        training: Tasks,
-        validation: Tasks,
+        training: Feed,
+        validation: Feed,
         team: Team,
         on_update: OnUpdate | None,
     ) -> None:
@@ -165,7 +174,8 @@ class _Training:
         self.training, self.validation = training, validation
         self.team, self.on_update = team, on_update
         self.log: MetricsLog | None = None  # on rank 0
-        self.gradient_norm = 0.0  # at the last update
+        self.unread: list[UnreadReport] = []
+        self.report: BatchReport | None = None  # the last one that was read
 
     def run_to_end(self) -> None:
         with ExitStack() as held, stop_requests() as stop:
@@ -176,14 +186,25 @@ class _Training:
             # Wait until every rank handles stop requests, before anything is logged.
             self.team.barrier()
             self.team.on_rank0(open_log)
-            self._updates(stop)
+            self._updates(stop, held.enter_context(closing(self.training.tasks(self._upcoming()))))
 
-    def _updates(self, stop: StopRequest) -> None:
+    def _upcoming(self) -> Iterator[int]:
+        """Yield the numbers of this rank's episodes from now to the end of the training."""
+        size = self.config.meta_batch
+        for update in range(self.state.update, self.config.total_updates):
+            yield from self.team.share(range(update * size, (update + 1) * size))
+
+    def _updates(self, stop: StopRequest, tasks: Iterator[Task]) -> None:
         total = self.config.total_updates
         while not self.config.is_finished(self.state.update, self.state.best["update"]):
-            report = self._one_update()
+            self.unread.append(self._one_update(tasks))
             validation = averaged = None
-            if self.state.update % self.config.validate_every == 0 or self.state.update == total:
+            due = self.state.update % self.config.validate_every == 0 or self.state.update == total
+            # To read the losses makes an accelerator wait: once before each validation, and at the start.
+            report = self.report
+            if due or report is None or self.meta.device.type == "cpu":
+                report = self._read()
+            if due:
                 validation, averaged = self._validate(report)
             if self.on_update is not None:
                 self.on_update(
@@ -199,32 +220,40 @@ class _Training:
             # A signal reaches the ranks at different times: agree on the update to stop at.
             finished = self.config.is_finished(self.state.update, self.state.best["update"])
             if self.team.any(bool(stop)) and not finished:
+                if self.unread:
+                    self._read()  # nothing that is not finite is saved
                 self.team.on_rank0(self._save_last)
                 raise Interrupted(
                     f"stopped after update {self.state.update} of {total} and saved; resume with: "
                     f"firststep train --resume {self.run.folder}"
                 )
 
-    def _one_update(self) -> BatchReport:
+    def _one_update(self, tasks: Iterator[Task]) -> UnreadReport:
         state, size = self.state, self.config.meta_batch
         numbers = range(state.update * size, (state.update + 1) * size)
         weights = self.query_weights(state.update, self.config.total_updates, self.config.steps)
         total = self.team.ordered_sum(size)
         computed = []
-        tasks = (to_task(self.training[n], self.meta.device) for n in self.team.share(numbers))
+        mine = islice(tasks, len(self.team.share(numbers)))
         # `several` describes the whole meta-batch: results must not depend on the number of processes.
-        for result in self.meta.iterate_task_gradients(tasks, query_weights=weights, several=size > 1):
+        for result in self.meta.iterate_task_gradients(mine, query_weights=weights, several=size > 1):
             total.add(result.gradients)
             computed.append(result._replace(gradients={}))  # the gradients are already in the sum
         gradients = total.result()
-        report = BatchReport.gather(self.team, numbers, computed)
-        not_finite = report.describe_not_finite(gradients, self.config.seed)
-        if not_finite is not None:
-            raise FirststepError(
-                f"the loss is not finite at update {state.update + 1}: {not_finite}; the last good "
-                f"checkpoint stays in {self.run.folder}; a smaller rate or outer_rate may help"
-            )
-        self.gradient_norm = state.step(gradients)
+        finite = all_finite(gradients)  # clipping changes them
+        norm = state.step(gradients)
+        return unread_report(state.update, numbers, computed, finite, norm)
+
+    def _read(self) -> BatchReport:
+        """Read the losses of the updates since the last time; return those of the last update."""
+        for report in BatchReport.read(self.team, self.unread):
+            not_finite = report.describe_not_finite(self.config.seed)
+            if not_finite is not None:
+                raise FirststepError(
+                    f"the loss is not finite at update {report.update}: {not_finite}; the last good "
+                    f"checkpoint stays in {self.run.folder}; a smaller rate or outer_rate may help"
+                )
+        self.unread, self.report = [], report
         return report
 
     def _validate(self, report: BatchReport) -> tuple[Measurement, Measurement | None]:
@@ -236,7 +265,7 @@ class _Training:
         entry: dict[str, Any] = {
             "query_loss": report.mean_query_loss(),
             "conditioning_loss": report.mean_conditioning(),
-            "gradient_norm": self.gradient_norm,
+            "gradient_norm": report.gradient_norm,
             "validation_half_width": validation.half_width().tolist(),
         }
         for name, metric in validation.metrics.items():
@@ -282,20 +311,21 @@ class _Training:
 
     def _measure(
         self,
-        source: Tasks,
+        source: Feed,
         numbers: range,
         steps: range,
         subset: str | None = None,
         metrics: Sequence[str] | None = None,
     ) -> Measurement:
-        mine = measure_tasks(
-            self.meta,
-            (to_task(source[number], self.meta.device) for number in self.team.share(numbers)),
-            steps=steps,
-            subset=subset or self.config.measured_subset,
-            metrics=metrics,
-            check_finite=False,  # the next update stops on all ranks and names the episode
-        )
+        with closing(source.tasks(self.team.share(numbers))) as tasks:
+            mine = measure_tasks(
+                self.meta,
+                tasks,
+                steps=steps,
+                subset=subset or self.config.measured_subset,
+                metrics=metrics,
+                check_finite=False,  # the next update stops, on all ranks, and names the episode
+            )
         return mine.gather(self.team, len(numbers))
 
     def _save_last(self) -> None:

@@ -154,6 +154,12 @@ class RunningSettings:
     memory: int | None = None
     """Memory budget in MiB for results that inner steps keep for the backward pass instead of recomputing
     them (stepwise); up to five steps within 384 MiB if left out."""
+    precision: str | None = None
+    """bf16 runs the network in bfloat16: faster on some processors, with an error in the gradient."""
+    prefetch: int | None = None
+    """Tasks that a thread prepares ahead; a meta-batch on a GPU and none on a CPU if left out."""
+    data_on_device: bool = False
+    """Hold all images on the device, as float32, instead of sending those of each task."""
     log: str = "tensorboard"
     """Loggers beside metrics.jsonl, comma-separated: tensorboard, csv, wandb, mlflow, names that a module of
     your own registers, or none."""

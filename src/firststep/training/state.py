@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from firststep.errors import FirststepError
 from firststep.evaluation import METRICS
@@ -42,7 +43,7 @@ class TrainingState:
         """Return the main metric of the best validation so far."""
         return self.sign * self.best["accuracy"]
 
-    def step(self, gradients: Params) -> float:
+    def step(self, gradients: Params) -> Tensor:
         """Take one meta-update, given gradients by parameter name; return the gradients' norm."""
         parameters, config = self._parameters(), self.config
         for name, parameter in parameters.items():
@@ -62,7 +63,7 @@ class TrainingState:
         if self.average is not None:
             self.average.add(parameters, self.update)
         self.update += 1
-        return norm.item()
+        return norm
 
     def averaged(self) -> AbstractContextManager[None]:
         """Return a context in which the meta-learner has the averaged weights."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from firststep.conditioning import has_float64
 from firststep.losses import first_tensor
 from firststep.metagradient.compiler.built_functions import BuiltFunctions
 from firststep.metagradient.compiler.direct_gradient import load_direct_gradient
@@ -194,7 +195,10 @@ class CompiledSteps:
             assert saved is not None
             return output, self._traced.pull_back(saved, cotangents, weight)
 
-        weight = torch.zeros((), dtype=torch.float64, device=first_tensor(y).device)
+        device = first_tensor(y).device
+        if not has_float64(device):
+            raise ValueError(f"compiled steps need float64, which {device.type} does not have")
+        weight = torch.zeros((), dtype=torch.float64, device=device)
         # New tensors, because tracing identifies inputs by object identity.
         cotangents = Cotangents(
             *(
