@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
 import tyro
 
 from firststep.cli.adaptation_report import repeated, report, to_json
+from firststep.cli.exports import require_exports, write_exports
 from firststep.cli.predictions import Predictions
 from firststep.cli.progress import progress_bar
 from firststep.cli.run_argument import A_RUN
 from firststep.cli.terminal import console, render
 from firststep.deployment import (
-    ImageClassifier,
-    ModelCard,
     deployed,
-    export_model,
     make_deployable,
     save_adapted,
 )
-from firststep.deployment._internal import require_exporter
 from firststep.errors import FirststepError
 from firststep.evaluation import Confusion, adapt_to_images, confusion_figure, query_files
 from firststep.evaluation._internal import (
@@ -58,6 +53,7 @@ def adapt(
     transductive: bool = False,
     none_of_these: bool = True,
     export: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = (),
+    runtime: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None,
     format: Literal["table", "csv", "json"] = "table",
     which: Literal["best", "last"] = "best",
     device: str | None = None,
@@ -82,8 +78,10 @@ def adapt(
         rate_multiplier: Multiply the length of inner steps by this.
         transductive: Let the query images share batch-norm statistics.
         none_of_these: Mark images that belong to no class, if the features are fixed.
-        export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2 or
-            .safetensors.
+        export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2,
+            .safetensors, or .html for a page that classifies in a browser, offline.
+        runtime: Folder or .tgz of the npm package onnxruntime-web, which an .html file contains. The default
+            is downloaded once (33 MB).
         format: Format of the predictions on standard output.
         which: Checkpoint: best by validation, or last.
         device: Device: cpu, cuda, ...; as trained if left out.
@@ -97,8 +95,7 @@ def adapt(
             "out --transductive or --export"
         )
     check_folder_writable(out)
-    for path in export:
-        require_exporter(path)
+    require_exports(export, runtime)
     trained = load_trained(run, which=which, device=device)
     with progress_bar() as progress:
         asked = query_files(query) if query is not None else None
@@ -149,7 +146,7 @@ def adapt(
     for shown in report(adapted, found, weights, transductive):
         screen.print(shown)
     if export:
-        _export(export, module, card, known[:CHECKED_IMAGES])
+        write_exports(export, module, card, known[:CHECKED_IMAGES], runtime)
 
 
 def _number(steps: str) -> int:
@@ -163,23 +160,6 @@ def _chosen(classifier: Classifier, steps: int | None, transductive: bool) -> Cl
         if given and classifier not in ("auto", STEPS):
             raise FirststepError(f"{flag} is for the adapted network, not for --classifier {classifier}")
     return "steps" if steps is not None or transductive else classifier
-
-
-def _export(paths: Sequence[Path], module: ImageClassifier, card: ModelCard, pixels: np.ndarray) -> None:
-    """Write every file that can be written, then raise the errors of the others."""
-    written, failed = [], []
-    with progress_bar() as progress:
-        for path in paths:
-            progress(f"exporting {path.name}", 0, 1)
-            try:
-                export_model(path, module, card, pixels)
-                written.append(str(path))
-            except FirststepError as error:
-                failed.append(str(error))
-    if written:
-        console(stderr=True).print(f"written: {', '.join(written)}")
-    if failed:
-        raise FirststepError("; ".join(failed))
 
 
 def _show_confusion(confusion: Confusion, format: str, out: Path) -> None:
