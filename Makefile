@@ -17,9 +17,12 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) +
 PYTEST  := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 FAST    := -m 'not slow'
 
+# What runs a model in a browser, for the tests of `--export model.html`
+RUNTIME := $(VENV)/onnxruntime-web-1.30.0.tgz
+
 OLDEST := .venv-oldest
 
-.PHONY: help setup demo test test-all test-random test-times test-matrix test-oldest campaign bench release-check lint types docs docs-write readability clean
+.PHONY: help setup runtime demo test test-all test-random test-times test-matrix test-oldest campaign bench release-check lint types docs docs-write readability clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,13 +42,20 @@ $(READY): $(COMMANDS)
 
 setup: $(READY)  ## create the virtual environment in .venv
 
+# A machine without network does without it: the tests that need it are skipped and say so.
+$(RUNTIME): | $(READY)
+	@$(BIN)/python -c 'from pathlib import Path; from firststep.deployment._internal import download_runtime; \
+	    download_runtime(Path("$@"))' || true
+
+runtime: $(RUNTIME)
+
 demo: $(COMMANDS)  ## meta-train with and without conditioning on glyphs, ending in a table and a figure
 	@$(BIN)/firststep demo
 
 test: lint types  ## lint, type-check and run the tests (under 10 minutes on two cores)
 	@$(PYTEST) $(FAST)
 
-test-all: lint types  ## the same with the slow tests, as CI runs it: browser, Ray, torchrun, campaigns, the site
+test-all: $(RUNTIME) lint types  ## the same with the slow tests, as CI runs it: browser, Ray, torchrun, campaigns, the site
 	@$(PYTEST)
 
 test-random: $(READY)  ## the tests of `make test` in random order, once per seed: make test-random SEEDS="1 2 3"

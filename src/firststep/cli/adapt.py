@@ -31,6 +31,7 @@ class Wishes:
     none_of_these: bool
     cache: bool
     export: tuple[Path, ...]
+    runtime: Path | None
     format: Format
     out: Path
 
@@ -55,6 +56,7 @@ def adapt(
     none_of_these: bool = True,
     cache: bool = True,
     export: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = (),
+    runtime: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None,
     format: Format = "table",
     which: Literal["best", "last"] = "best",
     device: str | None = None,
@@ -85,8 +87,10 @@ def adapt(
         transductive: Let the query images share batch-norm statistics.
         none_of_these: Mark images that belong to no class, if the features are fixed.
         cache: Keep the features of images in the user's cache folder, to compute none twice.
-        export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2 or
-            .safetensors.
+        export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2,
+            .safetensors, or .html for a page that classifies in a browser, offline.
+        runtime: Folder or .tgz of the npm package onnxruntime-web, which an .html file contains. The default
+            is downloaded once (33 MB).
         format: Format of the predictions on standard output.
         which: Checkpoint: best by validation, or last.
         device: Device: cpu, cuda, ...; as trained if left out.
@@ -114,6 +118,7 @@ def adapt(
         none_of_these=none_of_these,
         cache=cache,
         export=export,
+        runtime=runtime,
         format=format,
         out=out,
     )
@@ -122,6 +127,8 @@ def adapt(
 
         if chosen == "steps":
             raise FirststepError(f"{TEXTS} has fixed features: leave out --steps and --transductive")
+        if runtime is not None:
+            raise FirststepError("--runtime is for an --export file that ends in .html")
         adapt_to_texts(support, query, wishes)
         return
     from firststep.cli.adapt_images import adapt_to_files

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from firststep.cli.adapt import Wishes
 from firststep.cli.adaptation_report import repeated, report, to_json
+from firststep.cli.exports import require_exports, write_exports
 from firststep.cli.predictions import Predictions
 from firststep.cli.progress import progress_bar
 from firststep.cli.terminal import console, render
-from firststep.deployment import (
-    ImageClassifier,
-    ModelCard,
-    deployed,
-    export_model,
-    make_deployable,
-    save_adapted,
-)
-from firststep.deployment._internal import FixedFeatures, answers_from_features, require_exporter
-from firststep.errors import FirststepError
+from firststep.deployment import deployed, make_deployable, save_adapted
+from firststep.deployment._internal import FixedFeatures, answers_from_features
 from firststep.evaluation import Confusion, adapt_to_images, confusion_figure, query_files
 from firststep.evaluation._internal import (
     STEPS,
@@ -51,8 +43,7 @@ def adapt_to_files(
     """Adapt what ``load`` returns to the images of ``support`` and classify those of ``query``."""
     out = wishes.out
     check_folder_writable(out)
-    for path in wishes.export:
-        require_exporter(path)
+    require_exports(wishes.export, wishes.runtime)
     source = load()
     recipe = source.preprocessing
     with progress_bar() as progress:
@@ -110,7 +101,7 @@ def adapt_to_files(
     for shown in report(adapted, found, weights, wishes.transductive):
         screen.print(shown)
     if wishes.export:
-        _export(wishes.export, module, card, known[:CHECKED_IMAGES])
+        write_exports(wishes.export, module, card, known[:CHECKED_IMAGES], wishes.runtime)
 
 
 def _fixed_features(source: AdaptableNetwork, wishes: Wishes) -> FixedFeatures | None:
@@ -118,23 +109,6 @@ def _fixed_features(source: AdaptableNetwork, wishes: Wishes) -> FixedFeatures |
     if wishes.transductive or wishes.classifier == STEPS or not has_fixed_features(source.meta):
         return None
     return FixedFeatures(source.meta, source.preprocessing, kept=wishes.cache)
-
-
-def _export(paths: Sequence[Path], module: ImageClassifier, card: ModelCard, pixels: np.ndarray) -> None:
-    """Write every file that can be written, then raise the errors of the others."""
-    written, failed = [], []
-    with progress_bar() as progress:
-        for path in paths:
-            progress(f"exporting {path.name}", 0, 1)
-            try:
-                export_model(path, module, card, pixels)
-                written.append(str(path))
-            except FirststepError as error:
-                failed.append(str(error))
-    if written:
-        console(stderr=True).print(f"written: {', '.join(written)}")
-    if failed:
-        raise FirststepError("; ".join(failed))
 
 
 def _show_confusion(confusion: Confusion, format: str, out: Path) -> None:

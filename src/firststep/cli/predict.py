@@ -32,6 +32,8 @@ def predict(
     *,
     watch: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
     none_of_these: bool = True,
+    export: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = (),
+    runtime: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None,
     format: Literal["table", "csv", "json"] = "table",
     device: str = "cpu",
 ) -> None:
@@ -48,6 +50,9 @@ def predict(
         watch: Also classify every image that appears in this folder, until Ctrl-C. Rows are CSV or, with
             --format json, one object per line.
         none_of_these: Mark images that belong to no class, if the model supports it.
+        export: Also write a classifier that firststep adapt saved to files that end in .onnx, .pt2,
+            .safetensors or .html.
+        runtime: Folder or .tgz of the npm package onnxruntime-web, for an .html file.
         format: Format of the predictions on standard output.
         device: Device: cpu, cuda, ...; an .onnx file needs onnxruntime-gpu for cuda.
     """
@@ -57,14 +62,20 @@ def predict(
     from firststep.deployment._internal import is_text_classifier
 
     if is_text_classifier(model):
-        if watch is not None or device != "cpu":
-            raise FirststepError(f"{model} classifies texts: leave out --watch and --device")
+        if watch is not None or device != "cpu" or export or runtime is not None:
+            raise FirststepError(
+                f"{model} classifies texts: leave out --watch, --device, --export and --runtime"
+            )
         _predict_texts(model, paths, none_of_these, format)
         return
-    if not paths and watch is None:
+    if not paths and watch is None and not export:
         raise FirststepError("name the images or folders to classify after the model")
     if watch is not None and not watch.is_dir():
         raise FirststepError(f"--watch {watch}: there is no such folder")
+    if export:
+        _export(model, export, runtime)
+    if not paths and watch is None:
+        return
     files = [file for path in paths for file in found_files(path)]
     loaded = load_deployed(model, device=device)
     if files:
@@ -111,6 +122,19 @@ def _predict_texts(
     console(stderr=True).print(
         f"{len(texts)} texts in {seconds:.1f} s ({len(texts) / seconds:.1f} per second)"
     )
+
+
+def _export(model: Path, paths: Sequence[Path], runtime: Path | None) -> None:
+    import numpy as np
+
+    from firststep.cli.exports import require_exports, write_exports
+    from firststep.deployment._internal import load_classifier
+
+    require_exports(paths, runtime)
+    classifier, card = load_classifier(model)
+    size, channels = card.preprocessing.image_size, card.preprocessing.channels
+    noise = np.random.default_rng(0).integers(0, 256, (2, size, size, channels), dtype=np.uint8)
+    write_exports(paths, classifier, card, noise, runtime)
 
 
 def found_files(path: Path) -> list[Path]:

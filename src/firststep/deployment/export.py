@@ -1,4 +1,4 @@
-"""Export a classifier as ONNX, PyTorch's pt2 or safetensors, and check the file by running it."""
+"""Export a classifier as ONNX, pt2, safetensors or a web page, and check the file by running it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from firststep.deployment.card import KEY, ModelCard
 from firststep.deployment.image_classifier import ImageClassifier
 from firststep.deployment.loading import Answers, deployed, load_deployed, require_onnxruntime
 from firststep.deployment.saving import weights_file
+from firststep.deployment.web_page import web_page
+from firststep.deployment.web_runtime import find_web_runtime
 from firststep.errors import FirststepError
 from firststep.utils import check_file_writable, replacing
 from firststep.utils.extras import extra
 
-EXPORT_ENDINGS = (".onnx", ".pt2", ".safetensors")
+EXPORT_ENDINGS = (".onnx", ".pt2", ".safetensors", ".html")
 """The endings of the formats that ``export_model`` writes.
 
 Examples:
     >>> from firststep.deployment import EXPORT_ENDINGS
     >>> EXPORT_ENDINGS
-    ('.onnx', '.pt2', '.safetensors')
+    ('.onnx', '.pt2', '.safetensors', '.html')
 """
 TOLERANCE = 1e-5
 """Largest difference between the probabilities of the file and those of the model."""
@@ -35,21 +37,29 @@ TOLERANCE = 1e-5
 def require_exporter(path: Path) -> None:
     """Refuse an unusable file name, folder or missing package before the work is done."""
     check_file_writable(path, *EXPORT_ENDINGS)
-    if path.suffix.lower() == ".onnx":
-        with extra("onnx", "an export to ONNX"):
+    if path.suffix.lower() in (".onnx", ".html"):
+        with extra("onnx", f"an export to {path.suffix.lower()}"):
             import onnx  # noqa: F401
             import onnxscript  # noqa: F401
         require_onnxruntime()
 
 
-def export_model(path: Path, classifier: ImageClassifier, card: ModelCard, pixels: np.ndarray) -> None:
+def export_model(
+    path: Path,
+    classifier: ImageClassifier,
+    card: ModelCard,
+    pixels: np.ndarray,
+    runtime: Path | None = None,
+) -> None:
     """Write the file atomically, and keep it only if it gives these images the same probabilities.
 
     Args:
-        path: the file; its ending selects the format: .onnx, .pt2 or .safetensors.
+        path: the file; its ending selects the format: .onnx, .pt2, .safetensors, or .html for a web page.
         classifier: the module to write.
         card: its description, which goes into the file's metadata.
         pixels: a few images, uint8 [n, H, W, C].
+        runtime: folder or .tgz of the npm package onnxruntime-web, for a web page; None takes that in the
+            user's cache, or downloads it.
 
     Examples:
         >>> from firststep.deployment import export_model, make_deployable
@@ -62,11 +72,14 @@ def export_model(path: Path, classifier: ImageClassifier, card: ModelCard, pixel
     """
     require_exporter(path)
     ending = path.suffix.lower()
-    write = {".onnx": _onnx, ".pt2": _pt2, ".safetensors": _safetensors}[ending]
+    is_page = ending == ".html"
+    web = find_web_runtime(runtime) if is_page else None
+    write = {".onnx": _onnx, ".pt2": _pt2, ".safetensors": _safetensors, ".html": _onnx}[ending]
     content = write(classifier, card)
     with replacing(path) as temporary:
         temporary.write_bytes(content)
-        written = load_deployed(temporary, ending=ending, name=str(path))
+        # The model within a page is read back before the page is put around it.
+        written = load_deployed(temporary, ending=".onnx" if is_page else ending, name=str(path))
         expected = deployed(classifier, card).batch_answers(pixels)
         difference = max(
             _difference(found, expected) for found in (written.answers(pixels), written.batch_answers(pixels))
@@ -75,6 +88,8 @@ def export_model(path: Path, classifier: ImageClassifier, card: ModelCard, pixel
             raise FirststepError(
                 f"{path} was not kept: read back, it gives probabilities that differ by {difference:.1g}"
             )
+        if web is not None:
+            temporary.write_bytes(web_page(content, card, web))
 
 
 def _difference(found: Answers, expected: Answers) -> float:

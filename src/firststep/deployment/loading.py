@@ -13,20 +13,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import nn
 from torch.export.passes import move_to_device_pass
 
 from firststep.deployment.card import KEY, ModelCard, read_card
 from firststep.deployment.image_classifier import ImageClassifier
-from firststep.deployment.saving import image_classifier
+from firststep.deployment.saved import load_classifier, weights_in
 from firststep.errors import FirststepError
-from firststep.evaluation._internal import STEPS, HeadForm, blank_network
-from firststep.training import TrainConfig, build_meta_learner, choose_device
+from firststep.training import choose_device
 from firststep.utils import available_cores, read_bytes
 from firststep.utils.extras import extra
-
-_ADAPTED = "adapted.safetensors"
 
 
 @dataclass(frozen=True)
@@ -157,11 +153,7 @@ def load_deployed(
         >>> load_deployed("adapted").card.classes
         ['a', 'b', 'c', 'd', 'e']
     """
-    path = Path(path)
-    if path.is_dir():
-        if not (path / _ADAPTED).is_file():
-            raise FirststepError(f"{path} is not a folder of `firststep adapt`: it has no {_ADAPTED}")
-        path = path / _ADAPTED
+    path = weights_in(Path(path))
     kind = (ending or path.suffix).lower()
     readers = {".safetensors": _safetensors, ".pt2": _pt2, ".onnx": _onnx}
     if kind not in readers:
@@ -178,47 +170,8 @@ def require_onnxruntime() -> None:
 
 
 def _safetensors(path: Path, name: str, device: str) -> DeployedModel:
-    on = choose_device(device)
-    read_bytes(path)  # refuses anything but a regular file
-    try:
-        with safe_open(path, framework="pt") as file:
-            card = read_card((file.metadata() or {}).get(KEY), name)
-            weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FirststepError(f"{name} is damaged: {error}") from None
-    config = TrainConfig.from_json(card.config, name)
-    meta = build_meta_learner(config, card.preprocessing, device=torch.device("cpu"), weights_follow=True)
-    head = card.head
-    if head is None and card.classifier != STEPS:  # written before cards stored the form of the head
-        head, last = HeadForm(), meta.functional.classifier
-        weights = {
-            key: value[None] if key in (f"{last}.weight", f"{last}.bias") else value
-            for key, value in weights.items()
-        }
-        if f"{last}.weight" in weights:
-            weights[f"{last}.centre"] = torch.zeros(weights[f"{last}.weight"].shape[-1])
-    if "up.weight" in weights and config.backbone.startswith("efficientnet"):
-        raise FirststepError(
-            f"{name} is a photo classifier of an older firststep, whose network is gone: run "
-            "`firststep adapt builtin:photos` again on the same images"
-        )
-    network = blank_network(meta, len(card.classes), head)
-    _fill(network, weights, name)
-    return deployed(image_classifier(network, card).to(on), card)
-
-
-def _fill(network: nn.Module, weights: dict[str, torch.Tensor], name: str) -> None:
-    wanted = network.state_dict()
-    for key in sorted({*wanted, *weights}):
-        if key not in weights or key not in wanted:
-            what = "is missing" if key in wanted else "is not part of it"
-            raise FirststepError(f"{name} does not fit the network of its configuration: {key} {what}")
-        if weights[key].shape != wanted[key].shape:
-            raise FirststepError(
-                f"{name} does not fit the network of its configuration: {key} has the shape "
-                f"{list(weights[key].shape)}, not {list(wanted[key].shape)}"
-            )
-    network.load_state_dict(weights)
+    classifier, card = load_classifier(path, name)
+    return deployed(classifier.to(choose_device(device)), card)
 
 
 def _pt2(path: Path, name: str, device: str) -> DeployedModel:
