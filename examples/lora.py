@@ -1,12 +1,15 @@
 """Adapters of a Hugging Face transformer: the inner loop moves nothing but low-rank updates.
 
-    python examples/lora.py                   # about two minutes; the transformer's weights stay as they are
-    python examples/lora.py --base learned    # the outer loop learns them too, the inner loop does not move them
+    python examples/lora.py                   # minutes; the transformer's weights stay as they are
+    python examples/lora.py --base learned    # the outer loop learns them, the inner loop does not move them
     python examples/lora.py --memory          # peak memory of 1, 5 and 20 inner steps beside plain autograd
 
 A small BERT with random weights, made here, sorts short texts into topics that it has never met. The inner
 loop moves LoRA adapters (Hu et al., ICLR 2022) of every attention's query and value. The classifier starts
-from the class means of the support set (``head="prototypes"``). Needs ``pip install 'firststep[transformers]'``.
+from the class means of the support set (``head="prototypes"``). Needs ``firststep[transformers]``.
+
+Memory of 1, 5 and 20 steps was 47, 116 and 118 MiB, and 49, 116 and 395 with plain autograd. One seed, 20
+test tasks, after three steps: 32 % right with the frozen random base and 58 % with the learned one.
 """
 
 from __future__ import annotations
@@ -15,15 +18,16 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
-from text import LENGTH, QUERIES, SHOTS, WAYS, WORDS, dataset
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification
 
 import firststep as fs
 from firststep.data import Episodes
 from firststep.evaluation import evaluate, to_task
+from text import LENGTH, QUERIES, SHOTS, WAYS, WORDS, dataset
 
 RANK = 4
 
@@ -58,13 +62,14 @@ def network(learn_base: bool, hidden: int = 32, layers: int = 2) -> nn.Module:
     )
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        bert = BertForSequenceClassification(config)
+        bert: Any = BertForSequenceClassification(config)
         bert.requires_grad_(learn_base)
         bert.classifier.requires_grad_(True)
         for layer in bert.bert.encoder.layer:
             attention = layer.attention.self
             attention.query, attention.value = LoRA(attention.query), LoRA(attention.value)
-    return bert
+    network: nn.Module = bert
+    return network
 
 
 def learner(learn_base: bool, steps: int = 3, engine: str = "stepwise", size: int = 32) -> fs.MetaLearner:
