@@ -26,7 +26,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import firststep as fs
 from firststep.data import Episodes
-from firststep.evaluation import evaluate, to_task
+from firststep.evaluation import EvaluationSettings, evaluate, to_task
 from text import LENGTH, QUERIES, SHOTS, WAYS, WORDS, dataset
 
 RANK = 4
@@ -97,7 +97,8 @@ def train(meta: fs.MetaLearner, updates: int) -> dict[str, float]:
                 optimiser.zero_grad()
                 meta([to_task(tasks[2 * update + i], meta.device) for i in range(2)]).backward()
                 optimiser.step()
-        tested = evaluate(meta, data, shots=SHOTS, queries=QUERIES, steps=[0, 3], episodes=20)
+        settings = EvaluationSettings(shots=SHOTS, queries=QUERIES, steps=(0, 3), episodes=20)
+        tested = evaluate(meta, data, settings)
         for step, accuracy in zip((0, 3), tested.measurement.mean(), strict=True):
             found[f"{title}, step {step}"] = float(accuracy)
     return found
