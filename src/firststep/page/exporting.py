@@ -1,4 +1,4 @@
-"""Export an adapted model as a file, as ``firststep adapt --steps K --export`` does."""
+"""Export an adapted model as a file, as ``firststep adapt --export`` does."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from firststep.deployment import export_model, make_deployable
+from firststep.deployment._internal import find_web_runtime
 from firststep.evaluation import adapt_to_images
 from firststep.meta_learner import MetaLearner
 from firststep.page.adapting import Lesson, learner_for
+from firststep.page.few_shot import adapt_lesson
 from firststep.page.models import PageModel
 from firststep.page.turns import check
 from firststep.training import TrainConfig
@@ -29,14 +31,19 @@ def export(
 ) -> bytes:
     """Return the content of the file; ``steps`` None chooses their number. Nothing stays on disk."""
     learner_for(meta, len(lesson.classes))
-    adapted = adapt_to_images(
-        meta,
-        lesson.support(meta, model.preprocessing),
-        steps=steps,
-        classifier="steps",
-        validate=True,
-        progress=partial(check, stop),
-    )
+    if format == "html":
+        find_web_runtime(download=False)  # the server itself downloads nothing
+    if model.has_fixed_features:
+        adapted = adapt_lesson(meta, model.trained.background, lesson, None, model.preprocessing)
+    else:
+        adapted = adapt_to_images(
+            meta,
+            lesson.support(meta, model.preprocessing),
+            steps=steps,
+            classifier="steps",
+            validate=True,
+            progress=partial(check, stop),
+        )
     module, card = make_deployable(
         adapted, model.preprocessing, run=model.trained.run.name, config=_without_folders(model.config)
     )

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 
 from firststep.page.adapting import Lesson, auto_event, step_events
+from firststep.page.few_shot import report_events
 from firststep.page.models import PageModel
 from firststep.page.streaming import Event, in_turn
 from firststep.page.turns import Turns
@@ -34,7 +35,15 @@ class Teacher:
         self._choices: OrderedDict[str, Event] = OrderedDict()
 
     async def give(self, model: PageModel, lesson: Lesson, steps: int) -> AsyncGenerator[Event, None]:
-        """Yield ``waiting``, ``start``, ``step`` for 0..steps, ``auto``, ``done``; ``error`` at any time."""
+        """Yield ``waiting``, ``start``, ``step`` for 0..steps, ``auto``, ``done``; ``error`` at any time.
+
+        A model with fixed features gives ``progress`` and ``report`` instead of steps.
+        """
+
+        if model.has_fixed_features:
+            async for event in self._report(model, lesson):
+                yield event
+            return
 
         def taken(place: int, stop: threading.Event) -> Iterator[Event]:
             return step_events(
@@ -67,6 +76,19 @@ class Teacher:
             while len(self._choices) > REMEMBERED:
                 self._choices.popitem(last=False)
         yield {"type": "done", "seconds": round(seconds, 3)}
+
+    async def _report(self, model: PageModel, lesson: Lesson) -> AsyncGenerator[Event, None]:
+        def reported(place: int, stop: threading.Event) -> Iterator[Event]:
+            learner, background = model.learner(place), model.trained.background
+            return report_events(learner, model.preprocessing, background, model.features, lesson, stop)
+
+        began = time.monotonic()
+        async with aclosing(in_turn(self._turns, reported, self._describe)) as events:
+            async for event in events:
+                yield event
+                if event["type"] == "error":
+                    return
+        yield {"type": "done", "seconds": round(time.monotonic() - began, 3)}
 
 
 def _digest(model: PageModel, lesson: Lesson) -> str:

@@ -19,8 +19,8 @@ class Limits:
     queries: int = 100
     files: int = 64
     """Pictures in one upload."""
-    upload_bytes: int = 32 * 2**20
-    """Size of one request."""
+    upload_bytes: int = 64 * 2**20
+    """Size of one request. The browser sends all pictures with every change: 300 of 260 pixels take 50 MB."""
     upload_pixels: int = 50_000_000
     """Size of one picture: a large telephone photograph has 48 million."""
     steps: int = LONGEST_AUTO

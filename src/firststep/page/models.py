@@ -18,6 +18,7 @@ from firststep.deployment import EXPORT_ENDINGS
 from firststep.errors import FirststepError, unknown
 from firststep.meta_learner import MetaLearner
 from firststep.network import FEWEST_CLASSES
+from firststep.page.few_shot import FeatureMemory
 from firststep.page.messages import one_line
 from firststep.page.pictures import distinct, sees
 from firststep.training import BUILTIN, TrainConfig, TrainedModel, load_trained
@@ -32,6 +33,7 @@ class PageModel:
 
     name: str
     trained: TrainedModel
+    features: FeatureMemory = field(default_factory=FeatureMemory, repr=False)
     _copies: dict[int, MetaLearner] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -42,6 +44,11 @@ class PageModel:
     @property
     def preprocessing(self) -> Preprocessing:
         return self.trained.preprocessing
+
+    @property
+    def has_fixed_features(self) -> bool:
+        """Whether the page adapts it as ``firststep adapt`` does, by probes and without inner steps."""
+        return frozen_body(self.trained.meta.network) is not None
 
     @property
     def most_classes(self) -> int | None:
@@ -78,6 +85,7 @@ class PageModel:
             "image_size": preprocessing.image_size,
             "channels": preprocessing.channels,
             "ink": preprocessing.ink,
+            "takes_steps": not self.has_fixed_features,
             "photographs": preprocessing.channels == 3,
             "least_classes": FEWEST_CLASSES,
             "most_classes": self.most_classes,

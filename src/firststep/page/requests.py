@@ -54,7 +54,7 @@ class ExportRequest:
     model: str
     classes: list[ExampleClass]
     steps: int | Literal["auto"] = "auto"
-    format: Literal["safetensors", "pt2", "onnx"] = "safetensors"
+    format: Literal["safetensors", "pt2", "onnx", "html"] = "safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,11 @@
 // Every change of the examples sends them to all models again, and cancels running requests.
 //
-// A result: {status: "idle" | "waiting" | "running" | "done" | "error", message, ahead, shown}
-// and shown: {classIds, queryIds, steps: [messages by step], auto, seconds}, the newest that has a step.
+// A result: {status: "idle" | "waiting" | "running" | "done" | "error", message, ahead, progress, shown}
+// and shown: {classIds, exampleIds, queryIds, steps: [messages by step], auto, report, seconds}, the newest that has an
+// answer. A model with fixed features has a report and no steps.
 
 import { adapt, Unreachable } from "./api.js";
-import { emit, on, proposeStep, state, workingModels } from "./store.js";
+import { emit, on, state, workingModels } from "./store.js";
 
 const PAUSE = 180;
 let timer = null;
@@ -67,12 +68,14 @@ async function ask(model, signal) {
   const shown = {
     classIds: classes.map((one) => one.id),
     names: classes.map((one) => one.name),
+    exampleIds: classes.flatMap((one) => one.examples.map((example) => example.id)),
     queryIds: queries.map((query) => query.id),
     steps: [],
     auto: null,
+    report: null,
     seconds: null,
   };
-  update(model, { status: "running", message: "" });
+  update(model, { status: "running", message: "", progress: null });
   try {
     for await (const message of adapt(wanted, signal)) {
       if (signal.aborted) return;
@@ -84,8 +87,10 @@ async function ask(model, signal) {
       } else if (message.type === "auto") {
         shown.auto = message;
         update(model, { shown });
-        // A photo model on its own is there to classify; the first step is for comparing models.
-        if (model.photographs && workingModels().length === 1) proposeStep(message.steps);
+      } else if (message.type === "progress") update(model, { progress: message });
+      else if (message.type === "report") {
+        shown.report = message;
+        update(model, { progress: null, shown });
       } else if (message.type === "error") update(model, { status: "error", message: message.message, shown: null });
       else if (message.type === "done") {
         shown.seconds = message.seconds;
@@ -99,10 +104,18 @@ async function ask(model, signal) {
   }
 }
 
-/** Class ids of all answers of a model after a number of steps, by query id. */
+export const NONE = "none of these";
+
+/** Rows of probabilities, one for each query, after a number of steps; a report has no steps. */
+export const rowsAt = (shown, step) => (shown?.report ?? shown?.steps[step])?.probabilities ?? [];
+
+/** Whether a query belongs to no class, in a model that can say so. */
+export const isNone = (shown, place) => Boolean(shown.report?.none) && shown.report.none[place] > shown.report.none_limit;
+
+/** Class ids of all answers of a model after a number of steps, or NONE, by query id. */
 export function answers(shown, step) {
-  const rows = shown?.steps[step]?.probabilities ?? [];
-  return new Map(rows.map((row, number) => [shown.queryIds[number], shown.classIds[row.indexOf(Math.max(...row))]]));
+  const answer = (row, place) => (isNone(shown, place) ? NONE : shown.classIds[row.indexOf(Math.max(...row))]);
+  return new Map(rowsAt(shown, step).map((row, place) => [shown.queryIds[place], answer(row, place)]));
 }
 
 /** {right, of} for the labelled questions, with the labels of this moment; null if there is none. */

@@ -64,12 +64,25 @@ export const getRun = async (id, signal) =>
 export const drawEpisode = async (wanted) => (await request("/api/episode", json(wanted))).json();
 export const exportModel = async (wanted) => (await request("/api/export", json(wanted))).blob();
 
+/** Files in parts that one request may hold; a larger file stands alone, and the server says so. */
+function uploads(files) {
+  const { files: most, upload_bytes: bytes } = state.limits;
+  const parts = [];
+  let size = Infinity;
+  for (const file of files) {
+    if (size + file.size > 0.9 * bytes || parts.at(-1).length >= most) [size] = [0, parts.push([])];
+    parts.at(-1).push(file);
+    size += file.size;
+  }
+  return parts;
+}
+
 /** Pictures as the networks see them: [{name, seen} or {name, error}], in order. */
 export async function see(files) {
   const results = [];
-  for (let start = 0; start < files.length; start += state.limits.files) {
+  for (const part of uploads(files)) {
     const form = new FormData();
-    for (const file of files.slice(start, start + state.limits.files)) form.append("file", file, file.name || "picture.png");
+    for (const file of part) form.append("file", file, file.name || "picture.png");
     results.push(...(await (await request("/api/see", { method: "POST", body: form })).json()).results);
   }
   return results;

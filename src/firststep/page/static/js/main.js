@@ -6,12 +6,13 @@ import { mountAsk } from "./ask/ask.js";
 import { mountEpisode, tryEpisode } from "./episode.js";
 import { startEmpty, undo } from "./examples.js";
 import { keepExamples, restoreExamples } from "./keeping.js";
+import { mountGood } from "./good/good.js";
 import { setText } from "./parts/dom.js";
 import { written } from "./parts/format.js";
 import { mountTheme } from "./parts/theme.js";
 import { mountRuns } from "./runs/runs.js";
 import { readFile, readLink, unpack } from "./share.js";
-import { emit, on, state } from "./store.js";
+import { emit, on, reports, state, takesSteps } from "./store.js";
 import { mountTake } from "./take/take.js";
 import { mountTeach } from "./teach/teach.js";
 import { mountWhy } from "./why/why.js";
@@ -42,6 +43,15 @@ async function firstExamples() {
     startEmpty(); // models without a dataset: drawing and dropping still work
   }
   if (line) setText($("origin"), line);
+}
+
+/** The title, and links to the sections that there are. */
+function showKind() {
+  const title = takesSteps() ? "Teach it a few pictures. Watch every gradient step." : "Teach it a few photographs. See how well it tells them apart.";
+  setText($("title"), title);
+  document.title = `firststep: ${title.charAt(0).toLowerCase()}${title.slice(1, -1)}`;
+  document.querySelector(".jumps [href='#good']").hidden = !reports();
+  document.querySelector(".jumps [href='#why']").hidden = !takesSteps();
 }
 
 function mountViews() {
@@ -97,10 +107,12 @@ function mountWindow(pasteToTeach, pasteToAsk) {
 // The token of a guarded server is a cookie by now: links that are copied must not carry it.
 if (location.search) history.replaceState(null, "", location.pathname + location.hash);
 mountTheme($("theme"));
+on("models", showKind);
 mountBanner();
 mountViews();
 mountEpisode($("episode"), $("origin"));
 mountWindow(mountTeach($("teach")), mountAsk($("ask")));
+mountGood($("good"));
 mountWhy($("why"));
 mountTake($("take"));
 startAsking();

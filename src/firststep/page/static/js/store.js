@@ -4,7 +4,7 @@
 
 export const state = {
   models: [],
-  limits: { classes: 20, examples: 100, queries: 100, files: 64, steps: 10 },
+  limits: { classes: 20, examples: 100, queries: 100, files: 64, upload_bytes: 2 ** 26, steps: 10 },
   version: "",
   /** [{id, name, isUnnamed: whether the page gave the name, examples: [{id, seen: {key: base64 PNG}}]}] */
   classes: [],
@@ -16,8 +16,6 @@ export const state = {
   results: new Map(),
   /** Number of inner steps that bars and spectra are shown for. */
   step: 1,
-  /** Whether the user chose it. */
-  stepIsChosen: false,
   /** Id of the question whose bars are shown. */
   chosen: null,
   serverIsUp: true,
@@ -35,25 +33,17 @@ export function emit(topic) {
   for (const listener of listeners.get(topic) ?? []) listener();
 }
 
-function show(step, question) {
+export function choose({ step = state.step, question = state.chosen }) {
   if (step === state.step && question === state.chosen) return;
-  state.step = step;
-  state.chosen = question;
+  Object.assign(state, { step, chosen: question });
   emit("choice");
-}
-
-export function choose({ step, question = state.chosen }) {
-  if (step !== undefined) state.stepIsChosen = true;
-  show(step ?? state.step, question);
-}
-
-/** Shows this step unless the user chose one. */
-export function proposeStep(step) {
-  if (!state.stepIsChosen) show(step, state.chosen);
 }
 
 export const workingModels = () => state.models.filter((model) => !model.error);
 export const canDraw = () => workingModels().some((model) => model.ink);
+/** Whether a model shows its inner steps; one with fixed features gives a report instead. */
+export const takesSteps = () => workingModels().length === 0 || workingModels().some((model) => model.takes_steps);
+export const reports = () => workingModels().some((model) => !model.takes_steps);
 export const takesPhotographs = () => workingModels().some((model) => model.photographs);
 export const classById = (id) => state.classes.find((one) => one.id === id);
 export const queryById = (id) => state.queries.find((one) => one.id === id);

@@ -5,7 +5,7 @@ import { h, onWidth, oncePerFrame } from "../parts/dom.js";
 import { percent } from "../parts/format.js";
 import { lineChart } from "../parts/chart.js";
 import { key, stylesFor } from "../parts/styles.js";
-import { choose, on, state, workingModels } from "../store.js";
+import { choose, on, state, takesSteps, workingModels } from "../store.js";
 import { pastedFiles } from "../teach/intake.js";
 import { makeModelPanel } from "./model-panel.js";
 import { makeQuestions } from "./questions.js";
@@ -28,15 +28,16 @@ export function mountAsk(section) {
   const plot = h("div", { class: "plot" });
   const legend = h("p", { class: "legend" });
   const figure = h("figure", { id: "accuracy" }, h("figcaption", {}, h("strong", {}, "Accuracy over steps"), legend), plot);
-  section.append(
-    h(
-      "div",
-      { class: "panel-head" },
-      h("h2", { id: "ask-title" }, h("span", { class: "number", "aria-hidden": "true" }, "2"), "Ask"),
-    ),
-    questions.element,
+  const steps = h(
+    "div",
+    { class: "with-steps" },
     makeSteps(),
     h("p", { class: "note" }, "Bars: the probability of each class after so many gradient steps. The full colour is the answer, a tick the truth."),
+  );
+  section.append(
+    h("div", { class: "panel-head" }, h("h2", { id: "ask-title" }, h("span", { class: "number", "aria-hidden": "true" }), "Ask")),
+    questions.element,
+    steps,
     models,
     figure,
   );
@@ -46,6 +47,7 @@ export function mountAsk(section) {
   });
 
   function build() {
+    steps.hidden = !takesSteps();
     const styles = stylesFor(state.models);
     panels = state.models.map((model) => makeModelPanel(model, styles.get(model.name)));
     models.replaceChildren(...panels.map((panel) => panel.element));

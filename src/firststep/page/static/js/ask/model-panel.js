@@ -1,11 +1,12 @@
 // One model's answers: how many questions are right, and the bars of the chosen one.
 
-import { answers, score } from "../adaptation.js";
+import { answers, isNone, rowsAt, score } from "../adaptation.js";
 import { h, onWidth, setText } from "../parts/dom.js";
 import { percent, plural } from "../parts/format.js";
 import { key } from "../parts/styles.js";
 import { classById, queryById, state } from "../store.js";
 import { barChart } from "./bars.js";
+import { reportBars } from "./report-bars.js";
 
 /** {element, update()} */
 export function makeModelPanel(model, style) {
@@ -40,10 +41,11 @@ export function makeModelPanel(model, style) {
     setText(line, model.error ?? (isBusy ? waitingLine(result) : result.message) ?? "");
     showScore(shown);
     const question = queryById(state.chosen);
-    const chart = shown && question && width > 0 ? barChart(result, style, width, question) : null;
+    const draw = model.takes_steps ? barChart : reportBars;
+    const chart = shown && question && width > 0 ? draw(result, style, width, question) : null;
     if (chart) bars.replaceChildren(chart);
     else if (!shown || !question) bars.replaceChildren();
-    setText(auto, shown?.auto ? `Auto takes ${plural(shown.auto.steps, "step")}: ${shown.auto.why}` : "");
+    setText(auto, shown?.auto ? `Auto takes ${plural(shown.auto.steps, "step")}: ${shown.auto.why}` : unusual(shown));
   }
 
   function showScore(shown) {
@@ -60,23 +62,35 @@ export function makeModelPanel(model, style) {
 }
 
 function waitingLine(result) {
+  if (result.progress) return `Looking at picture ${result.progress.done} of ${result.progress.of} …`;
   if (result.status !== "waiting") return "";
   return result.ahead > 0 ? `Waiting: ${plural(result.ahead, "adaptation")} before this one.` : "Waiting for its turn.";
 }
 
-const moment = () => (state.step === 0 ? "before the first step" : `after ${plural(state.step, "step")}`);
+/** "after 2 steps", with a space before it; nothing where there are no steps. */
+function moment(shown) {
+  if (shown.report) return "";
+  return state.step === 0 ? " before the first step" : ` after ${plural(state.step, "step")}`;
+}
+
+function unusual(shown) {
+  const score = shown?.report?.none?.[shown.queryIds.indexOf(state.chosen)];
+  return score === undefined ? "" : `More unusual than ${percent(score)} of the examples; above ${percent(shown.report.none_limit)} it is none of these.`;
+}
 
 /** {big, words, kind} about the chosen question, or null if it has no answer yet. */
 function answerInWords(shown) {
-  const row = shown?.steps[state.step]?.probabilities[shown.queryIds.indexOf(state.chosen)];
+  const question = shown?.queryIds.indexOf(state.chosen);
+  const row = rowsAt(shown, state.step)[question];
   if (row === undefined) return null;
+  if (isNone(shown, question)) return { big: "None of these", words: "It does not look like the examples of any class.", kind: "in-words" };
   const name = (place) => classById(shown.classIds[place])?.name ?? shown.names[place];
   const [first, second] = row.map((share, place) => ({ share, place })).sort((a, b) => b.share - a.share);
   if (first.share > 0.5 && first.share >= 2 * second.share) {
-    return { big: name(first.place), words: `${percent(first.share)} ${moment()}`, kind: "in-words" };
+    return { big: name(first.place), words: `${percent(first.share)}${moment(shown)}`, kind: "in-words" };
   }
   const likeliest = [first, second].map(({ share, place }) => `${name(place)} ${percent(share)}`).join(", ");
-  return { big: "Not sure", words: `${likeliest} ${moment()}`, kind: "unsure" };
+  return { big: "Not sure", words: `${likeliest}${moment(shown)}`, kind: "unsure" };
 }
 
 function sentence(shown, now) {
@@ -85,6 +99,6 @@ function sentence(shown, now) {
   const share = Math.max(...counts) / given.length;
   const classes = shown.classIds.length;
   const stuck = given.length >= 4 && share > Math.max(0.6, 1.7 / classes) ? `; ${percent(share)} of all answers are one class` : "";
-  return `${now.right} of ${now.of} right ${moment()}${stuck}`;
+  return `${now.right} of ${now.of} right${moment(shown)}${stuck}`;
 }
 

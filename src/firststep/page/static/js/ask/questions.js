@@ -1,10 +1,10 @@
 // The questions: a pad, and all pictures that are asked about.
 
-import { answers } from "../adaptation.js";
+import { NONE, answers } from "../adaptation.js";
 import { addQueries, labelQuery, removeQuery, replaceQuery } from "../examples.js";
 import { button, h, newId, setText } from "../parts/dom.js";
 import { plural } from "../parts/format.js";
-import { canDraw, choose, on, queryById, state, takesPhotographs, workingModels } from "../store.js";
+import { canDraw, choose, classById, on, queryById, state, takesPhotographs, takesSteps, workingModels } from "../store.js";
 import { acceptDrops, fileButton } from "../teach/intake.js";
 import { makePad } from "../teach/pad.js";
 import { seeFiles, thumbnail } from "../teach/pictures.js";
@@ -62,6 +62,7 @@ export function makeQuestions() {
   function showPad() {
     pad.element.hidden = next.hidden = undo.hidden = !canDraw();
     element.classList.toggle("without-pad", !canDraw());
+    element.classList.toggle("with-answers", !takesSteps());
     webcam.toggle.hidden = !takesPhotographs();
     undo.disabled = next.disabled = pad.isEmpty();
   }
@@ -100,7 +101,7 @@ export function makeQuestions() {
     return item;
   }
 
-  /** Right or wrong for each model at this step, under every picture. */
+  /** Under every picture: right or wrong per model at this step; without steps the answer itself. */
   function showMarks() {
     const given = workingModels().map((model) => answers(state.results.get(model.name)?.shown, state.step));
     [...list.children].forEach((item, place) => {
@@ -112,13 +113,13 @@ export function makeQuestions() {
       const rights = given.map((answer) => (truth && answer.has(query.id) ? answer.get(query.id) === query.label : null));
       const words = workingModels().map((model, number) => (rights[number] === null ? "" : `, ${model.label} ${rights[number] ? "right" : "wrong"}`));
       one.setAttribute("aria-label", `Question ${place + 1}${truth ? `, ${truth.name}` : ""}${words.join("")}`);
-      one.lastChild.replaceChildren(
-        ...rights.map((right) => h("span", { class: right === null ? "open" : right ? "right" : "wrong" }, right === null ? "·" : right ? "✓" : "✗")),
-      );
+      const mark = (right, number) => (takesSteps() ? (right === null ? "·" : right ? "✓" : "✗") : nameOf(given[number].get(query.id)));
+      one.lastChild.replaceChildren(...rights.map((right, number) => h("span", { class: right === null ? "open" : right ? "right" : "wrong" }, mark(right, number))));
     });
     showDetail();
   }
 
+  const nameOf = (answer) => (answer === NONE ? "none" : (classById(answer)?.name ?? "…"));
   const empty = h("p", { class: "note" });
   const element = h(
     "div",
@@ -129,7 +130,8 @@ export function makeQuestions() {
   acceptDrops(element, take);
   function showEmpty() {
     const how = canDraw() ? "Draw a question, or drop pictures here." : "Drop pictures to ask about here, or choose files.";
-    setText(empty, state.queries.length === 0 ? how : "Pick a question. Marks: right or wrong, one for each model.");
+    const pick = takesSteps() ? "Pick a question. Marks: right or wrong, one for each model." : "Pick a question. Below each is its answer.";
+    setText(empty, state.queries.length === 0 ? how : pick);
   }
   on("models", () => (showPad(), showEmpty()));
   on("examples labels", () => (showList(), showEmpty()));

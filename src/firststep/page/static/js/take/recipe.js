@@ -8,11 +8,12 @@ const word = (text) => (/^[\w:./-]+$/.test(text) ? text : `'${text.replaceAll("'
 export function commandLine(model, steps, format) {
   const query = state.queries.length > 0 ? " --query query" : "";
   // A number of steps is always the adapted network; auto alone would also weigh other classifiers.
-  const chosen = steps === "auto" ? "--classifier steps --steps auto" : `--steps ${steps}`;
-  return `unzip pictures.zip\nfirststep adapt ${word(model.name)} --support support${query} ${chosen} --export model.${format}`;
+  const chosen = !model.takes_steps ? "" : steps === "auto" ? " --classifier steps --steps auto" : ` --steps ${steps}`;
+  return `unzip pictures.zip\nfirststep adapt ${word(model.name)} --support support${query}${chosen} --export model.${format}`;
 }
 
 export function pythonLines(model, steps) {
+  const how = model.takes_steps ? `steps=${steps === "auto" ? "None" : steps}` : 'classifier="auto", background=trained.background';
   const lines = [
     "from pathlib import Path",
     "",
@@ -21,7 +22,7 @@ export function pythonLines(model, steps) {
     "",
     `trained = load_trained(${JSON.stringify(model.name)})`,
     'support = load_support(Path("support"), trained.meta, trained.preprocessing)',
-    `adapted = adapt_to_images(trained.meta, support, steps=${steps === "auto" ? "None" : steps})`,
+    `adapted = adapt_to_images(trained.meta, support, ${how})`,
   ];
   if (state.queries.length > 0) {
     lines.push(

@@ -4,13 +4,13 @@ import { obstacle, supportFor } from "../adaptation.js";
 import { exportModel } from "../api.js";
 import { button, copy, download, h, newId, say, setText } from "../parts/dom.js";
 import { exampleFile, makeLink, readFile } from "../share.js";
-import { on, state, workingModels } from "../store.js";
+import { on, state, takesSteps, workingModels } from "../store.js";
 import { predictionsCsv } from "./csv.js";
 import { picturePng, pictureSvg } from "./picture.js";
 import { picturesZip } from "./pictures-zip.js";
 import { commandLine, pythonLines } from "./recipe.js";
 
-const WHAT = { safetensors: "weights for firststep predict", onnx: "for ONNX Runtime", pt2: "for PyTorch without firststep" };
+const WHAT = { safetensors: "weights for firststep predict", onnx: "for ONNX Runtime", pt2: "for PyTorch without firststep", html: "a web page that works offline" };
 const LONG_LINK = 8000;
 
 function field(label, control) {
@@ -33,6 +33,7 @@ function copyable(label) {
 export function mountTake(section) {
   const model = h("select");
   const steps = h("select", {}, h("option", { value: "shown" }, "as shown"), h("option", { value: "auto" }, "auto"));
+  const stepsField = field("Steps", steps);
   const formats = h("div", { class: "row" });
   const problem = h("p", { class: "problem", role: "alert" });
   const command = copyable("In a terminal");
@@ -88,12 +89,17 @@ export function mountTake(section) {
   });
 
   const save = (name, make) => guarded(async () => download(await make(), name));
+  const drawn = [
+    button("Picture, PNG", save("firststep.png", picturePng)),
+    button("Picture, SVG", save("firststep.svg", () => new Blob([pictureSvg().text], { type: "image/svg+xml" }))),
+  ];
+  const linkButton = button("Copy a link", share);
   section.append(
-    h("div", { class: "panel-head" }, h("h2", { id: "take-title" }, h("span", { class: "number", "aria-hidden": "true" }, "4"), "Take it along")),
+    h("div", { class: "panel-head" }, h("h2", { id: "take-title" }, h("span", { class: "number", "aria-hidden": "true" }), "Take it along")),
     h(
       "div",
       { class: "take" },
-      h("div", {}, h("h3", {}, "The adapted model"), h("div", { class: "row" }, field("Model", model), field("Steps", steps)), formats),
+      h("div", {}, h("h3", {}, "The classifier"), h("div", { class: "row" }, field("Model", model), stepsField), formats),
       h(
         "div",
         {},
@@ -102,8 +108,7 @@ export function mountTake(section) {
           "div",
           { class: "row" },
           button("Predictions, CSV", save("predictions.csv", () => new Blob([predictionsCsv()], { type: "text/csv" }))),
-          button("Picture, PNG", save("firststep.png", picturePng)),
-          button("Picture, SVG", save("firststep.svg", () => new Blob([pictureSvg().text], { type: "image/svg+xml" }))),
+          drawn,
         ),
       ),
       h(
@@ -113,7 +118,7 @@ export function mountTake(section) {
         h(
           "div",
           { class: "row" },
-          button("Copy a link", share),
+          linkButton,
           button("Save as a file", () => download(exampleFile(), "firststep-examples.json")),
           button("Open a file", () => openInput.click()),
           openInput,
@@ -133,12 +138,15 @@ export function mountTake(section) {
     const kept = model.value;
     model.replaceChildren(...workingModels().map((one) => h("option", { value: one.name }, one.label)));
     model.value = workingModels().some((one) => one.name === kept) ? kept : (workingModels().at(-1)?.name ?? "");
+    // Only steps are drawn as pictures, and photographs are too large for a link.
+    for (const one of [...drawn, linkButton]) one.hidden = !takesSteps();
     showChoice();
   }
 
   function showChoice() {
     const one = chosen();
     if (one === undefined) return;
+    stepsField.hidden = !one.takes_steps;
     steps.options[0].textContent = `${state.step}, as shown`;
     const now = [...formats.children].map((child) => child.textContent).join();
     if (now !== one.exports.join()) {

@@ -3,7 +3,7 @@
 import { Unreachable, see } from "../api.js";
 import { h } from "../parts/dom.js";
 import { plural } from "../parts/format.js";
-import { workingModels } from "../store.js";
+import { takesPhotographs, workingModels } from "../store.js";
 
 /** The key of the preprocessing whose thumbnails are shown: that of the first model that works. */
 export function shownKey(seen) {
@@ -14,7 +14,7 @@ export function shownKey(seen) {
 export const address = (seen) => `data:image/png;base64,${seen[shownKey(seen)]}`;
 
 export function thumbnail(seen, alt) {
-  return h("img", { class: "seen", src: address(seen), alt, draggable: "false" });
+  return h("img", { class: takesPhotographs() ? "seen smooth" : "seen", src: address(seen), alt, draggable: "false" });
 }
 
 /** How the pictures of this page are seen, in words. */

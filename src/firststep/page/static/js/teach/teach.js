@@ -30,7 +30,7 @@ export function mountTeach(section) {
     h(
       "div",
       { class: "panel-head" },
-      h("h2", { id: "teach-title" }, h("span", { class: "number", "aria-hidden": "true" }, "1"), "Teach"),
+      h("h2", { id: "teach-title" }, h("span", { class: "number", "aria-hidden": "true" }), "Teach"),
       undoButton,
       button("Start empty", startEmpty, { class: "quiet" }),
     ),

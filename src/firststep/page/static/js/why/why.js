@@ -4,7 +4,7 @@ import { h, onWidth, oncePerFrame } from "../parts/dom.js";
 import { lineChart } from "../parts/chart.js";
 import { large } from "../parts/format.js";
 import { key, stylesFor } from "../parts/styles.js";
-import { choose, on, state, workingModels } from "../store.js";
+import { choose, on, state, takesSteps, workingModels } from "../store.js";
 import { conditionSentence, spectrumSentence, walkSentence } from "./sentences.js";
 import { walkPicture } from "./walk.js";
 
@@ -146,13 +146,14 @@ export function mountWhy(section) {
     h(
       "div",
       { class: "panel-head" },
-      h("h2", { id: "why-title" }, h("span", { class: "number", "aria-hidden": "true" }, "3"), "See why"),
+      h("h2", { id: "why-title" }, h("span", { class: "number", "aria-hidden": "true" }), "See why"),
     ),
     h("p", { class: "note" }, "How steep the loss is in each direction that the classifier can learn, for these examples: if all are about equally steep, one step goes straight down."),
     empty,
     figures,
   );
   const update = oncePerFrame(() => {
+    section.hidden = !takesSteps();
     empty.hidden = ready().length > 0;
     figures.hidden = !empty.hidden;
     if (!figures.hidden) parts.forEach((part) => part.update());
