@@ -27,7 +27,7 @@ def _compiled_code_folder() -> Path | None:
     from firststep.data import user_cache
 
     cpu = Path("/proc/cpuinfo")
-    text = cpu.read_text() if cpu.is_file() else ""
+    text = cpu.read_text("utf-8") if cpu.is_file() else ""
     kind = sorted(
         {line for line in text.splitlines() if line.startswith(("model name", "flags", "Features"))}
     )
