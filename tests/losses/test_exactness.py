@@ -258,3 +258,30 @@ def test_rules_with_state_traced_and_without_saved_steps(
         results.append({name: p.grad for name, p in meta.named_parameters()})
     for result in results[1:]:
         assert total_error(result, results[0]) < 1e-9
+
+
+COMPILED: dict[str, tuple[str, fs.Rule, str]] = {
+    "squared error, adam, all": ("squared_error", fs.adam(0.02, eps=1e-3), "all"),
+    "huber, momentum, cls": ("huber", fs.momentum(0.05), "cls"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COMPILED)
+def test_compiled_code_of_other_losses_and_rules_with_state(case: str) -> None:
+    """The code itself runs here, not only the graphs that it is made from."""
+    name, rule, subset = COMPILED[case]
+    results = []
+    for options in ({"compile": False}, {"compile": True}):
+        conditioning = fs.Conditioning(subset=subset, weight=0.5) if subset else None
+        meta = fs.MetaLearner(network(name), rule, loss=name, steps=3, conditioning=conditioning, **options)
+        source = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for value in meta.rule_params.values():
+                value.add_(0.02 * torch.randn(value.shape, generator=source, dtype=value.dtype))
+        loss = meta([task(name)])
+        loss.backward()
+        results.append(({key: p.grad for key, p in meta.named_parameters()}, loss.item()))
+    (expected, expected_loss), (found, found_loss) = results
+    assert found_loss == pytest.approx(expected_loss, rel=1e-9)
+    assert total_error(found, expected) < 1e-8
