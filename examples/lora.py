@@ -57,9 +57,9 @@ def network(learn_base: bool, hidden: int = 32, layers: int = 2) -> nn.Module:
         max_position_embeddings=LENGTH,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
-        num_labels=WAYS,
         initializer_range=0.2,
     )
+    config.num_labels = WAYS
     with torch.random.fork_rng():
         torch.manual_seed(0)
         bert: Any = BertForSequenceClassification(config)
