@@ -42,7 +42,7 @@ $(READY): $(COMMANDS)
 
 setup: $(READY)  ## create the virtual environment in .venv
 
-# A machine without network does without it: the tests that need it are skipped and say so.
+# Fetched by npm. A machine without npm or network does without it: the tests that need it are skipped and say so.
 $(RUNTIME): | $(READY)
 	@$(BIN)/python -c 'from pathlib import Path; from firststep.deployment._internal import download_runtime; \
 	    download_runtime(Path("$@"))' || true

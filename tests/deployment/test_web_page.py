@@ -60,9 +60,15 @@ def test_a_runtime_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("FIRSTSTEP_CACHE", str(tmp_path / "cache"))
     with pytest.raises(FirststepError, match="onnxruntime-web is not at hand: run `npm pack"):
         find_web_runtime(download=False)
-    monkeypatch.setattr("firststep.deployment.web_runtime.URL", "http://127.0.0.1:9/none.tgz")
-    with pytest.raises(FirststepError, match=r"download of .* failed .* Without network: run `npm pack"):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FirststepError, match=r"there is no npm .*: run `npm pack"):
         find_web_runtime()
+    for script, words in (("echo no network >&2; exit 1", "no network"), ("exit 0", "gave another")):
+        npm = tmp_path / "npm"
+        npm.write_text(f"#!/bin/sh\n{script}\n")
+        npm.chmod(0o755)
+        with pytest.raises(FirststepError, match=f"npm .*{words}.*: run `npm pack"):
+            find_web_runtime()
     assert not list((tmp_path / "cache").glob("*"))
 
 

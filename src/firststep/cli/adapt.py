@@ -89,8 +89,8 @@ def adapt(
         cache: Keep the features of images in the user's cache folder, to compute none twice.
         export: Also write the classifier with its preprocessing to files that end in .onnx, .pt2,
             .safetensors, or .html for a page that classifies in a browser, offline.
-        runtime: Folder or .tgz of the npm package onnxruntime-web, which an .html file contains. The default
-            is downloaded once (33 MB).
+        runtime: Folder or .tgz of the npm package onnxruntime-web, which an .html file contains. By
+            default npm fetches it once (33 MB).
         format: Format of the predictions on standard output.
         which: Checkpoint: best by validation, or last.
         device: Device: cpu, cuda, ...; as trained if left out.

@@ -19,8 +19,7 @@ def require_exports(paths: Sequence[Path], runtime: Path | None) -> None:
     for path in paths:
         require_exporter(path)
     if any(path.suffix.lower() == ".html" for path in paths):
-        with progress_bar() as progress:
-            find_web_runtime(runtime, progress=progress)
+        find_web_runtime(runtime)
     elif runtime is not None:
         raise FirststepError("--runtime is for an --export file that ends in .html")
 

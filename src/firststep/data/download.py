@@ -33,51 +33,43 @@ def _next_step(info: DatasetInfo) -> str:
 
 
 def _fetch(file: PublishedFile, folder: Path, progress: ProgressCallback | None) -> Path:
-    assert file.url is not None
-    return fetch_file(file.url, folder / file.name, f"md5:{file.md5}", progress)
-
-
-def fetch_file(url: str, target: Path, checksum: str, progress: ProgressCallback | None) -> Path:
-    """Download a file unless it is there; ``checksum`` is ``NAME:HEX``, with a name of hashlib."""
     with extra("cli", "a download"):
         import pooch  # slow to import, and rarely needed
 
-    kind, _, wanted = checksum.partition(":")
+    target = folder / file.name
     if target.exists():
         # pooch would replace a file with another checksum, which may be the user's own.
-        actual = _digest(target, kind)
-        if actual == wanted:
+        actual = _md5(target)
+        if actual == file.md5:
             return target
         raise FirststepError(
-            f"{target} exists but its {kind} is {actual}, not the official {wanted}; "
+            f"{target} exists but its md5 is {actual}, not the official {file.md5}; "
             "move it away to download it again, or use it as it is, without a download"
         )
-    make_folder(target.parent)
-    check_folder_writable(target.parent)
+    make_folder(folder)
+    check_folder_writable(folder)
     # The temporary files of pooch stay after a kill; these are removed by the next download.
     with replacing(target) as temporary:
-        fetch = pooch.HTTPDownloader(progressbar=_Bar(target.name, progress), timeout=30)
+        fetch = pooch.HTTPDownloader(progressbar=_Bar(file.name, progress), timeout=30)
         try:
-            fetch(url, str(temporary), None)
+            fetch(file.url, str(temporary), None)
         except OSError as error:  # includes all of requests' errors
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise FirststepError(
-                    f"no space left in {target.parent} for {target.name}; nothing was kept"
-                ) from None
+                raise FirststepError(f"no space left in {folder} for {file.name}; nothing was kept") from None
             raise FirststepError(
-                f"download of {url} failed ({_short(error)}); nothing was kept, try again"
+                f"download of {file.url} failed ({_short(error)}); nothing was kept, try again"
             ) from None
-        if _digest(temporary, kind) != wanted:
+        if _md5(temporary) != file.md5:
             raise FirststepError(
-                f"{url} gave another file than expected ({kind} is not {wanted}); "
+                f"{file.url} gave another file than expected (md5 is not {file.md5}); "
                 "nothing was kept, try again later"
             )
     return target
 
 
-def _digest(path: Path, kind: str) -> str:
+def _md5(path: Path) -> str:
     with open_regular(path) as file:
-        return hashlib.file_digest(file, kind).hexdigest()
+        return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def _short(error: BaseException) -> str:

@@ -1,27 +1,30 @@
-"""ONNX Runtime Web, which runs models in a browser: from a folder, an archive of npm, or downloaded once."""
+"""ONNX Runtime Web, which runs models in a browser: from a folder or an archive, or fetched by npm."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+import shutil
+import subprocess
 import tarfile
-from collections.abc import Callable
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from firststep.data import user_cache
-from firststep.data._internal import fetch_file
 from firststep.errors import FirststepError
-from firststep.utils import read_bytes
+from firststep.utils import make_folder, read_bytes
 
 VERSION = "1.30.0"
 ARCHIVE = f"onnxruntime-web-{VERSION}.tgz"
-URL = f"https://registry.npmjs.org/onnxruntime-web/-/{ARCHIVE}"
 SHA512 = (
     "ab4cbe26baedba45d2cec05610c71c55fa97db92d19a8b171c5f8269126683ca"
     "590a5cdc57bb2f35ce2b298de32f4d956fb42644c0ecd528a0a91e025c07ca61"
 )
 SCRIPT, WASM = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
 """Only the CPU's part: 14 MB of the 33 MB in the archive."""
+TIMEOUT = 600
+"""Seconds that npm may take."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +41,13 @@ class WebRuntime:
         return found[0].decode() if found else "ONNX Runtime Web"
 
 
-def find_web_runtime(
-    path: Path | None = None,
-    *,
-    download: bool = True,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> WebRuntime:
+def find_web_runtime(path: Path | None = None, *, download: bool = True) -> WebRuntime:
     """Return the runtime.
 
     Args:
         path: the folder or the .tgz of the npm package onnxruntime-web. None takes the archive in the user's
             cache.
-        download: whether to download that archive if it is missing.
-        progress: called with (activity, done, total) while it is downloaded.
+        download: whether npm may fetch that archive if it is missing.
     """
     if path is not None:
         return _in_folder(path) if path.is_dir() else _in_archive(path)
@@ -58,16 +55,37 @@ def find_web_runtime(
     if not archive.is_file():
         if not download:
             raise FirststepError(f"onnxruntime-web is not at hand: {how_to_get()}")
-        download_runtime(archive, progress)
+        download_runtime(archive)
     return _in_archive(archive)
 
 
-def download_runtime(target: Path, progress: Callable[[str, int, int], None] | None = None) -> None:
-    """Download the archive of npm, which must have the published checksum."""
-    try:
-        fetch_file(URL, target, f"sha512:{SHA512}", progress)
-    except FirststepError as error:
-        raise FirststepError(f"{error}. Without network: {how_to_get()}") from None
+def download_runtime(target: Path) -> None:
+    """Let npm fetch its archive, which must have the published checksum."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise FirststepError(f"there is no npm to fetch onnxruntime-web with: {how_to_get()}")
+    make_folder(target.parent)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".npm-") as folder:
+        command = [npm, "pack", "--silent", f"onnxruntime-web@{VERSION}", "--pack-destination", folder]
+        try:
+            subprocess.run(
+                command, capture_output=True, check=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise FirststepError(
+                f"npm did not fetch onnxruntime-web ({_reason(error)}): {how_to_get()}"
+            ) from None
+        archive = Path(folder) / ARCHIVE
+        if not archive.is_file() or hashlib.sha512(archive.read_bytes()).hexdigest() != SHA512:
+            raise FirststepError(f"npm gave another {ARCHIVE} than the published one: {how_to_get()}")
+        archive.replace(target)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        lines = error.stderr.decode(errors="replace").strip().splitlines()
+        return lines[0] if lines else f"exit code {error.returncode}"
+    return str(error).splitlines()[0]
 
 
 def how_to_get() -> str:
