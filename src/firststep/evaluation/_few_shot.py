@@ -26,13 +26,13 @@ PROBES: dict[str, Probe] = {
     "ridge": partial(ridge, strength=0.3),
     "logistic": logistic,
 }
-"""The probes by name; the strength of ridge was chosen on the CIFAR-FS validation classes."""
+"""The probes by name."""
 AVERAGE = "average"
 """Name of the mean of all probes' calibrated probabilities."""
 MOST_FOLDS = 5
 UNCALIBRATED = 0.4
-"""Temperature with too few samples to fit one. It has the lowest log-loss on the CIFAR-FS validation classes
-with one and two shots, where the probes themselves are too careful."""
+"""Temperature with too few samples to fit one, below 1 because the probes themselves are too careful with one
+and two shots. ``benchmarks/photo_choices.py`` compares it with others on validation classes."""
 _FEWEST_FOR_NONE = 8
 """Smallest number of held-out samples whose scores are preferred to those of the background."""
 _UNSEEN = 0.3
