@@ -60,7 +60,7 @@ _BOUNDS = "_firststep_bounds"
 def label_bounds(*labels: Tensor) -> list[tuple[int, int]]:
     """Return the smallest and largest label per tensor, with at most one transfer from an accelerator.
 
-    Those of an accelerator's labels are remembered: :meth:`Task.to` brings them along from the CPU.
+    Those of an accelerator's labels are remembered: :meth:`firststep.Task.to` brings them along from the CPU.
     """
     known = [bounds for part in labels if (bounds := known_bounds(part)) is not None]
     if len(known) == len(labels):

@@ -178,8 +178,9 @@ def alfa(rate: float) -> Formula:
         made = _relu_network(_weights(rule_params, "generator"), torch.stack(means))
         moved = {}
         for i, n in enumerate(names):
-            alpha = made[i] * rule_params["rate." + n][k]
-            beta = made[len(names) + i] * rule_params["decay." + n][k]
+            rates, decays = rule_params["rate." + n], rule_params["decay." + n]
+            last = min(k, len(rates) - 1)
+            alpha, beta = made[i] * rates[last], made[len(names) + i] * decays[last]
             moved[n] = (1 - beta) * values[n] - alpha * grads[n]
         return moved
 
@@ -194,7 +195,7 @@ def metal(rate: float) -> Formula:
         return centred / ((centred**2).sum() / (x.numel() - 1)).sqrt()
 
     def formula(grads: Params, values: Params, rule_params: Params, k: int, loss: Loss) -> Params:
-        now = {name: value[k] for name, value in rule_params.items()}
+        now = {name: value[min(k, len(value) - 1)] for name, value in rule_params.items()}
         logits = loss.logits(values)
         entropy = torch.stack([z.logsumexp(0) - z[y] for z, y in zip(logits, loss.labels, strict=True)])
         state = torch.stack([entropy.mean(), *(v.mean() for v in values.values())])

@@ -26,7 +26,8 @@ class RefuseFloat64(TorchDispatchMode):
     ) -> Any:
         options = keywords or {}
         if operation is torch.ops.aten._to_copy.default and _leaves_meta(arguments[0], options):
-            return torch.rand(arguments[0].shape, dtype=options.get("dtype") or arguments[0].dtype)
+            dtype = options.get("dtype") or arguments[0].dtype
+            return torch.rand(arguments[0].shape).to(dtype)
         results = operation(*arguments, **options)
         for tensor in tree_leaves(results):
             if isinstance(tensor, Tensor) and tensor.dtype == torch.float64:

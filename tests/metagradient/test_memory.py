@@ -29,7 +29,7 @@ task = Task(
     torch.randn(5, 3, 84, 84, generator=g), torch.arange(5),
 )
 options = EngineOptions(engine=engine)
-meta_gradient(model, maml(), [task], steps=steps, conditioning=Conditioning(), options=options)
+meta_gradient(Learner(model, maml()), [task], steps=steps, conditioning=Conditioning(), options=options)
 print(peak())
 """
 )

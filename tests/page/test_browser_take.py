@@ -126,6 +126,6 @@ def test_a_file_and_a_link_restore_the_examples(tab: Tab, tmp_path: Path) -> Non
     tab.page.locator("input[type=file][accept*=json]").set_input_files(
         {"name": "other.json", "mimeType": "application/json", "buffer": b'{"kind": "something else"}'}
     )
-    expect(tab.page.locator("#take").get_by_role("alert")).to_contain_text("no file of examples")
+    expect(tab.page.locator("#take").get_by_role("alert")).to_contain_text("not a file of examples")
     tab.page = tab.open(long[:-40])
     expect(tab.page.get_by_text("This link is broken")).to_be_visible()

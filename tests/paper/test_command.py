@@ -22,7 +22,7 @@ ONLY = {
     "table4": ("conv", "resnet10 1-shot maml"),
     "figure1": ("conv",),
     "rivals": ("gap", "modgrad", "gauss-newton"),
-    "every-step": ("shared, every step", "K = 1"),
+    "every-step": ("last step", "shared, every step", "K = 1"),
 }
 
 QUICK = ("figure2", "table3", "loss-ablation", "figure5", "heads")

@@ -60,7 +60,7 @@ def test_adapt_export_and_predict(tmp_path: Path) -> None:
         tmp_path,
         "adapt builtin:glyphs --support support --query query --export model.safetensors model.onnx",
         "adapt builtin:glyphs --support support --query query --export model.safetensors model.onnx",
-        "predict model.safetensors query --csv answers.csv",
+        "predict model.safetensors query --format csv",
         "predict model.onnx query",
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

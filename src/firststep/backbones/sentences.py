@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -74,6 +73,8 @@ class SentenceEncoder(nn.Module):
     @staticmethod
     def pretrained() -> SentenceEncoder:
         """Return the network with its weights."""
+        from safetensors.torch import load_file  # the loss alone needs nothing but torch
+
         path = _folder() / "model.safetensors"
         if hashlib.sha256(path.read_bytes()).hexdigest() != _DIGEST:
             raise FirststepError(f"{path} is not all-MiniLM-L6-v2 as published: install its package again")

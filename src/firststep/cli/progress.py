@@ -107,14 +107,14 @@ class _Pace:
 
 
 @contextmanager
-def training_view(name: str, meta_batch: int) -> Iterator[Callable[[TrainingProgress], None]]:
+def training_view(name: str, meta_batch: int, device: object) -> Iterator[Callable[[TrainingProgress], None]]:
     """Yield the ``on_update`` of :func:`firststep.training.train` for the run ``name``."""
     pace = _Pace()
     with _run_view(name) as show:
 
         def on_update(p: TrainingProgress) -> None:
             rate, left = pace(p.update, p.total)
-            speed = f"{meta_batch * rate:.1f} tasks/s"
+            speed = f"{meta_batch * rate:.1f} tasks/s on {device}"
             validated = "" if p.validation is None else f", {_validation(p)}"
             loss = f"loss {p.loss:.3f}"
             line = f"{name}: update {p.update}/{p.total}, {loss}{validated}, {speed}, {left:.0f} s left"

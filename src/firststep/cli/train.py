@@ -121,12 +121,10 @@ def _run(
         with progress_bar(team.is_rank0) as progress:
             data = team.on_all_ranks(lambda: open_training_data(chosen, progress))
         device = team.device(lambda: choose_device(chosen.device))
-        if team.is_rank0 and chosen.device == "auto":
-            console(stderr=True).print(f"device: {device}")
         where = Run(resume or out or Path())
         on_update = None
         if team.is_rank0:
-            on_update = shown.enter_context(training_view(where.name, chosen.meta_batch))
+            on_update = shown.enter_context(training_view(where.name, chosen.meta_batch, device))
         try:
             run = train(
                 config, out, resume=resume, updates=updates, resume_if_exists=launched(), restart=restart,
