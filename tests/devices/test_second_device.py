@@ -29,8 +29,8 @@ NOT_ON_IT = {
 }
 """Networks of the zoo that the device cannot hold."""
 REFUSED = {("boil", "shared"), ("metal", "shared"), ("modgrad", "shared"), ("modgrad", "per-class")}
-"""Methods that never move the classifier or learn a loss for a number of classes; and modgrad, because torch's product of a vector and a matrix
-changes a shape in place, which a tensor in Python cannot follow."""
+"""Methods that never move the classifier, or learn a loss for a number of classes; and modgrad, because
+torch's product of a vector and a matrix changes a shape in place, which a tensor in Python cannot follow."""
 
 
 @pytest.mark.parametrize(

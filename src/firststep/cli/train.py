@@ -102,7 +102,6 @@ def _run(
     restart: bool = False,
 ) -> None:
     from firststep.cli.progress import progress_bar, training_view
-    from firststep.cli.terminal import console
     from firststep.distributed import join, launched
     from firststep.training import (
         Run,

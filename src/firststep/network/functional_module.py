@@ -219,8 +219,8 @@ class FunctionalModule:
     def check_labels(self, params: Mapping[str, Tensor], *labels: Tensor) -> None:
         """Refuse labels without a classifier row in ``params``.
 
-        Labels on an accelerator are checked if :meth:`firststep.Task.to` has read them on the way: reading them there
-        would make the device wait in every task.
+        Labels on an accelerator are checked if :meth:`firststep.Task.to` has read them on the way: reading
+        them there would make the device wait in every task.
         """
         if labels and self._rows and all(map(_readable, labels)):
             rows = params.get(self._rows[0])
