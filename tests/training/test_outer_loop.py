@@ -210,7 +210,7 @@ def test_without_a_terminal_there_is_a_line_every_minute(
 ) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with training_view("run", 4) as view:
+    with training_view("run", 4, "cpu") as view:
         for update in range(1, 11):  # 25 s each
             now += 25
             view(TrainingProgress(update=update, total=100, loss=1.5, validation=None, best=-1.0))
