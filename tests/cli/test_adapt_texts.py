@@ -53,6 +53,9 @@ def _write(name: str, rows: list[tuple[str, str]]) -> None:
         csv.writer(file).writerows([("text", "label"), *rows])
 
 
+ADAPT = ["adapt", "builtin:texts", "--support", "support.csv", "--query", "query.csv", "--format", "csv"]
+
+
 def rows(capsys: Captured) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
 
@@ -61,17 +64,7 @@ def rows(capsys: Captured) -> list[dict[str, str]]:
 def test_a_few_texts_make_a_classifier_that_predict_reads(
     here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = [
-        "adapt",
-        "builtin:texts",
-        "--support",
-        "support.csv",
-        "--query",
-        "query.csv",
-        "--format",
-        "csv",
-    ]
-    assert main([*command, "--export", "head.safetensors"]) == 0
+    assert main([*ADAPT, "--export", "head.safetensors"]) == 0
     shown = capsys.readouterr()
     found = list(csv.DictReader(io.StringIO(shown.out)))
     assert "accuracy 100.0 % (3 of 3 right)" in shown.err
@@ -93,17 +86,7 @@ def test_the_onnx_file_gives_the_same_probabilities(here: Path, capsys: Captured
     pytest.importorskip("onnxscript")
     from firststep.backbones import Tokenizer
 
-    command = [
-        "adapt",
-        "builtin:texts",
-        "--support",
-        "support.csv",
-        "--query",
-        "query.csv",
-        "--format",
-        "csv",
-    ]
-    assert main([*command, "--export", "model.onnx"]) == 0
+    assert main([*ADAPT, "--export", "model.onnx"]) == 0
     session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
     tokens_of = Tokenizer()
     for row in rows(capsys):

@@ -206,7 +206,7 @@ class EfficientNetLite(nn.Module):
         return logits
 
 
-_FACTS: dict[str, Any] = {
+_COMMON: dict[str, Any] = {
     "features": lambda image_size, filters: FEATURES,
     "smallest_image": SMALLEST_IMAGE,
     "normalisation": "symmetric",
@@ -218,7 +218,7 @@ _FACTS: dict[str, Any] = {
     title="EfficientNet-Lite0",
     image_size=224,
     body=partial(EfficientNetLiteBody, 0),
-    **_FACTS,
+    **_COMMON,
 )
 def efficientnet_lite0(**options: Any) -> EfficientNetLite:
     """Return the smallest variant."""
@@ -230,7 +230,7 @@ def efficientnet_lite0(**options: Any) -> EfficientNetLite:
     title="EfficientNet-Lite2",
     image_size=260,
     body=partial(EfficientNetLiteBody, 2),
-    **_FACTS,
+    **_COMMON,
 )
 def efficientnet_lite2(**options: Any) -> EfficientNetLite:
     """Return the variant that the photo models use."""
